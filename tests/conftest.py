@@ -2,11 +2,12 @@
 
 import os
 import shutil
+import sys
 import tempfile
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,27 +26,71 @@ settings.load_profile("patient")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let the hundreds of processes that tests start share bytecode, also where none may be left beside the sources.
+    """Let this process and the hundreds that tests start share bytecode, also where none may be left beside sources.
 
-    Otherwise each of them compiles a thousand modules for itself, which is most of what it does. And behind ``uv run``
-    commands to try next are those that would be shown without it.
+    Otherwise each of them compiles a thousand modules for itself, which is most of what it does. It is kept among what
+    pytest keeps between runs. And behind ``uv run`` commands to try next are those that would be shown without it.
     """
     os.environ.pop("UV_RUN_RECURSION_DEPTH", None)  # noqa: TID251 - what children inherit
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):  # noqa: TID251 - what children inherit
-        folder = tempfile.mkdtemp(prefix="recrawl-bytecode-")
-        os.environ["PYTHONPYCACHEPREFIX"] = folder  # noqa: TID251 - what children inherit
-        config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
+        cache: pytest.Cache | None = getattr(config, "cache", None)  # there is none with -p no:cacheprovider
+        folder = cache.mkdir("bytecode") if cache else Path(tempfile.mkdtemp(prefix="recrawl-bytecode-"))
+        # Of modules that tests write nothing is wanted again.
+        passing = folder / Path(tempfile.gettempdir()).resolve().relative_to("/") if cache else folder
+        config.add_cleanup(partial(shutil.rmtree, passing, ignore_errors=True))
+        os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(folder)  # noqa: TID251 - what children inherit
+        sys.dont_write_bytecode = False
 
 
-SLOW = {"browser", "judges", "tutorial"}
+SLOW = {"browser", "interop", "tutorial"}
 """Folders all of whose tests are marked ``slow``: they start browsers, other people's tools, whole days of work."""
+TOGETHER = {"browser"}
+"""Folders whose files one process runs, since what they share takes longer to make than to use."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of folders that are slow as a whole."""
+    """Mark the tests of folders that are slow as a whole, and put files with slow tests first.
+
+    Processes take files in this order, so that in the end none has a long one left while the others have nothing to do.
+    """
     for item in items:
-        if item.path.is_relative_to(HERE) and item.path.relative_to(HERE).parts[0] in SLOW:
+        if _folder(item.path) in SLOW:
             item.add_marker(pytest.mark.slow)
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: (_folder(item.path) not in TOGETHER, item.path not in slow))
+
+
+def _folder(path: Path) -> str:
+    return path.relative_to(HERE).parts[0] if path.is_relative_to(HERE) else ""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give files to processes, as ``--dist=loadfile`` does, but those of some folders together, and in our order."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class Files(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file: str = super()._split_scope(nodeid)
+            folder = _folder(ROOT / file)
+            return folder if folder in TOGETHER else file
+
+    config.option.loadscopereorder = False
+    return Files(config, log)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Let the garbage collector leave out all that was collected.
+
+    A look at ten thousand tests and what they import takes a third of a second, and each crawl begins with one.
+    """
+    from recrawl.crawl.worker.gc_tuning import left_out
+
+    block = ExitStack()
+    block.enter_context(left_out())
+    session.config.add_cleanup(block.close)
 
 
 @pytest.fixture(scope="session")

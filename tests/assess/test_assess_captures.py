@@ -7,10 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.assess.blur import average_blur, blur_bounds, capture_blur, page_blur, penalty
-from recrawl.assess.coherence import expected_coherence
-from recrawl.assess.rankings import precision_area, precision_at_percent, spearman, weighted_precision_at_k
-from recrawl.assess.selections import macro, micro
+from recrawl.assess.scores.prediction_scores import (
+    macro,
+    micro,
+    precision_area,
+    precision_at_percent,
+    spearman,
+    weighted_precision_at_k,
+)
+from recrawl.assess.site_capture.blur_coherence import (
+    average_blur,
+    blur_bounds,
+    capture_blur,
+    expected_coherence,
+    page_blur,
+    penalty,
+)
 
 TIMES = st.floats(-20.0, 20.0)
 

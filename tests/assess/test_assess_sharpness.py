@@ -2,10 +2,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.assess.looks import Looks
-from recrawl.assess.one_copy import looks_of_one, sharpness_of_one
-from recrawl.assess.sharpness import Sharpness, sharpness, spread
-from recrawl.assess.shown import shown
+from recrawl.assess.archive.observations import Observations
+from recrawl.assess.archive.replay_selection import shown
+from recrawl.assess.archive.sharpness import Sharpness, observations_of_one, sharpness, sharpness_of_one, spread
 from recrawl.model import Verdict, Visits
 
 BOTH = np.array([True, True])
@@ -18,20 +17,23 @@ visited = st.lists(
 @given(visited, st.floats(0, 60), st.floats(0.001, 2))
 def test_it_says_of_chosen_copies_what_the_collection_says_of_its_own(visits, at, rate):
     page, time, verdict = (list(column) for column in zip(*visits, strict=True))
-    looks = Looks.from_visits(Visits.of(page, time, verdict=verdict))
-    rates = np.full(len(looks), rate)
-    whole = shown(looks, rates, at)
-    found = sharpness(looks, rates, looks.page, whole.time, at, readable=np.ones(len(looks), bool))
+    observations = Observations.from_visits(Visits.of(page, time, verdict=verdict))
+    rates = np.full(len(observations), rate)
+    readable = observations.page % 2 == 0
+    whole = shown(observations, rates, at).with_bytes(readable)
+    found = sharpness(observations, rates, observations.page, whole.time, at, readable=readable)
     assert np.allclose(found.first, whole.first)
     assert np.allclose(found.last, whole.last)
     assert np.allclose(found.expected, whole.expected, atol=1e-9)
     assert np.array_equal(found.proved(), whole.proved())
+    assert np.array_equal(found.covered(), whole.covered())
+    assert not whole.proved()[~readable].any()
     assert np.allclose(np.abs(found.away()), whole.away())
 
 
 def test_a_copy_that_is_no_look_stands_for_its_instant_and_an_unknown_page_for_nothing():
-    looks = Looks.from_visits(Visits.of([7, 7], [0.0, 10.0], verdict=[0, Verdict.UNCHANGED]))
-    found = sharpness(looks, np.array([0.1]), np.array([7, 8]), np.array([5.0, 5.0]), 20.0, readable=BOTH)
+    observations = Observations.from_visits(Visits.of([7, 7], [0.0, 10.0], verdict=[0, Verdict.UNCHANGED]))
+    found = sharpness(observations, np.array([0.1]), np.array([7, 8]), np.array([5.0, 5.0]), 20.0, readable=BOTH)
     assert found.first.tolist() == found.last.tolist() == [5.0, 5.0]
     assert found.expected[0] == 1.0
     assert np.isnan(found.expected[1])
@@ -39,23 +41,23 @@ def test_a_copy_that_is_no_look_stands_for_its_instant_and_an_unknown_page_for_n
 
 
 def test_an_unknown_rate_leaves_only_what_is_proved():
-    looks = Looks.from_visits(Visits.of([7, 7], [0.0, 10.0], verdict=[0, Verdict.UNCHANGED]))
+    observations = Observations.from_visits(Visits.of([7, 7], [0.0, 10.0], verdict=[0, Verdict.UNCHANGED]))
     at = np.array([5.0, 15.0])
-    found = sharpness(looks, np.array([np.nan]), np.array([7, 7]), np.zeros(2), at, readable=BOTH)
+    found = sharpness(observations, np.array([np.nan]), np.array([7, 7]), np.zeros(2), at, readable=BOTH)
     assert found.expected[0] == 0.0
     assert np.isnan(found.expected[1])
 
 
 def test_a_copy_that_nobody_can_read_proves_nothing():
     """Anybody can write a line of an index: what it says is expected, and never proved."""
-    looks = Looks.from_visits(Visits.of([7, 7], [0.0, 10.0], verdict=[0, Verdict.UNCHANGED]))
+    observations = Observations.from_visits(Visits.of([7, 7], [0.0, 10.0], verdict=[0, Verdict.UNCHANGED]))
     readable = np.array([True, False])
-    found = sharpness(looks, np.array([0.1]), np.array([7, 7]), np.zeros(2), 5.0, readable=readable)
+    found = sharpness(observations, np.array([0.1]), np.array([7, 7]), np.zeros(2), 5.0, readable=readable)
     assert found.covered().tolist() == [True, True]
     assert found.proved().tolist() == [True, False]
     assert found.expected.tolist() == [0.0, 0.0]
     assert not spread(found).together
-    assert not sharpness_of_one(looks_of_one(Visits.of([7], [0.0])), 0.1, 0.0, 0.0, readable=False).proved()[0]
+    assert not sharpness_of_one(observations_of_one(Visits.of([7], [0.0])), 0.1, 0.0, 0.0, readable=False).proved()[0]
 
 
 def copies(*intervals):

@@ -8,14 +8,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.assess.actual import actual_blur, actual_incoherence, changes_between, incoherent
-from recrawl.assess.blur import average_blur, blur_bounds, capture_blur, page_blur
-from recrawl.assess.coherence import expected_coherence
-from recrawl.assess.statement import CapturedPages, Found, achieved_blur, statement
-from recrawl.assess.statement_json import SCHEMA, statement_json
-from recrawl.assess.worst_case import worst_case_increase
-from recrawl.capture.sharc_offline import organ_pipes
-from recrawl.show.quality import statement_words
+from recrawl.app.site_capture.statement_text import statement_words
+from recrawl.assess.site_capture.blur_coherence import (
+    actual_blur,
+    actual_incoherence,
+    average_blur,
+    blur_bounds,
+    capture_blur,
+    changes_between,
+    expected_coherence,
+    incoherent,
+    page_blur,
+    worst_case_increase,
+)
+from recrawl.assess.site_capture.statement import (
+    SCHEMA,
+    CapturedPages,
+    RevisitResult,
+    achieved_blur,
+    statement,
+    statement_json,
+)
+from recrawl.capture.single_visit.sharc_single_visit import organ_pipes
 
 rates = st.floats(0.0, 5.0)
 quarters = st.integers(0, 80).map(lambda number: number / 4.0)
@@ -45,15 +59,15 @@ def test_weights_count_pages_several_times(pages):
 def test_actual_blur_is_the_mean_number_of_changes_in_between(changes, visit, revisit, start, length):
     times = np.sort(np.array(changes, dtype=float))
     end = start + length / 4.0
-    looks = sorted([visit] if revisit is None else [visit, revisit])
-    again = None if revisit is None else np.array([looks[-1]])
-    blur = actual_blur(np.array([0, len(times)]), times, np.array([looks[0]]), start, end, again)[0]
+    observations = sorted([visit] if revisit is None else [visit, revisit])
+    again = None if revisit is None else np.array([observations[-1]])
+    blur = actual_blur(np.array([0, len(times)]), times, np.array([observations[0]]), start, end, again)[0]
     # All is constant between multiples of 1/8: the middles of these pieces are enough.
     moments = np.arange(start + 1 / 16, end, 1 / 8)
     met = []
     for t in moments:
-        look = min(looks, key=lambda one: abs(one - t))
-        met.append(((times > min(t, look)) & (times <= max(t, look))).sum())
+        observation = min(observations, key=lambda one: abs(one - t))
+        met.append(((times > min(t, observation)) & (times <= max(t, observation))).sum())
     assert blur == pytest.approx(np.mean(met))
 
 
@@ -86,11 +100,13 @@ def test_the_mean_of_the_achieved_blur_is_the_predicted_one():
     chance = np.exp(-0.3 * 4.0)
     same, other = (
         achieved_blur(CapturedPages.of([1], visit, rate=rate, revisit=revisit, found=found), 0.0, 10.0)
-        for found in (Found.UNCHANGED, Found.CHANGED)
+        for found in (RevisitResult.UNCHANGED, RevisitResult.CHANGED)
     )
     assert chance * same + (1 - chance) * other == pytest.approx(predicted)
     assert same < predicted < other
-    gone = achieved_blur(CapturedPages.of([1], visit, rate=rate, revisit=revisit, found=Found.MISSING), 0.0, 10.0)
+    gone = achieved_blur(
+        CapturedPages.of([1], visit, rate=rate, revisit=revisit, found=RevisitResult.MISSING), 0.0, 10.0
+    )
     silent = achieved_blur(CapturedPages.of([1], visit, rate=rate, revisit=revisit), 0.0, 10.0)
     assert (gone, silent) == (pytest.approx(other), pytest.approx(predicted))
 
@@ -111,7 +127,7 @@ def captures(draw):
         "visit": draw(st.lists(quarters, min_size=size, max_size=size)),
         "rate": draw(st.lists(rates | st.just(np.nan), min_size=size, max_size=size)),
         "weight": draw(st.lists(st.floats(0.1, 3.0), min_size=size, max_size=size)),
-        "found": draw(st.lists(st.sampled_from(list(Found)), min_size=size, max_size=size)),
+        "found": draw(st.lists(st.sampled_from(list(RevisitResult)), min_size=size, max_size=size)),
     }
     after = draw(st.lists(quarters | st.just(np.nan), min_size=size, max_size=size))
     revisit = np.array(column["visit"]) + after
@@ -146,7 +162,7 @@ def test_hopeless_pages_are_those_the_strategy_named_or_those_that_were_unlikely
     assert (named.hopeless.tolist(), named.hopeless_named) == ([8], True)
     said = statement_json(named, urls)
     assert said["hopeless"] == {"count": 1, "by": "strategy", "pages": ["http://a.org/8"]}
-    assert "given up by the strategy" in " ".join(statement_words(named, urls))
+    assert "abandoned by the strategy" in " ".join(statement_words(named, urls))
 
 
 def test_coherent_pages_that_were_never_valid_together_are_named():
@@ -168,12 +184,12 @@ def test_coherent_pages_that_were_never_valid_together_are_named():
 
 def test_a_capture_of_nothing_says_so():
     said = statement(CapturedPages.of([], []))
-    assert statement_words(said, urls) == ["There are no pages to speak of."]
+    assert statement_words(said, urls) == ["The capture has no pages."]
     assert statement_json(said, urls)["from"] is None
 
 
 def test_names_are_bounded_and_counts_are_not():
-    said = statement(CapturedPages.of(np.arange(9), np.zeros(9), rate=0.1, revisit=1.0, found=Found.MISSING))
+    said = statement(CapturedPages.of(np.arange(9), np.zeros(9), rate=0.1, revisit=1.0, found=RevisitResult.MISSING))
     told = statement_json(said, urls, most=3)
     assert (len(told["missingPages"]), told["coherence"]["missing"]) == (3, 9)
     assert "and 4 more" in " ".join(statement_words(said, urls))
@@ -190,12 +206,12 @@ def test_with_every_page_out_of_place_the_worst_case_is_the_worst_of_all_orders(
 
 
 def test_a_page_that_is_its_own_revisit_and_instants_within_a_second_are_told_apart():
-    said = statement(CapturedPages.of([1, 2], [0.25, 0.5], revisit=[0.75, 0.5], found=Found.UNCHANGED))
+    said = statement(CapturedPages.of([1, 2], [0.25, 0.5], revisit=[0.75, 0.5], found=RevisitResult.UNCHANGED))
     assert said.seen_once == 1
     words = " ".join(statement_words(said, lambda pages: [f"/{page}" for page in pages]))
-    assert "2 pages unchanged from visit to revisit (1 of them seen once, which needs no revisit)" in words
+    assert "2 pages unchanged from visit to revisit (1 of them observed once, which needs no revisit)" in words
     assert "1970-01-01T00:00:00.250Z to 1970-01-01T00:00:00.750Z" in words
-    both = statement(CapturedPages.of([1, 2], [0.25, 0.5], revisit=[0.75, 0.625], found=Found.UNCHANGED))
+    both = statement(CapturedPages.of([1, 2], [0.25, 0.5], revisit=[0.75, 0.625], found=RevisitResult.UNCHANGED))
     words = " ".join(statement_words(both, lambda pages: [f"/{page}" for page in pages]))
     assert "valid together from 1970-01-01T00:00:00.500Z to 1970-01-01T00:00:00.625Z" in words
-    assert "seen once" not in words
+    assert "observed once" not in words

@@ -8,9 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from recrawl.assess.collapse import ROOT, ChangeClass, collapse
-from recrawl.assess.spanning_tree import spanning_tree
-from recrawl.assess.subsites import Foreseen, capture_coherence, change_together, joined_sections, propose
+from recrawl.assess.archive.subsite_detection import (
+    ExpectedByObservation,
+    capture_coherence,
+    change_together,
+    joined_sections,
+    propose,
+)
+from recrawl.assess.graph_layout.spanning_tree import ROOT, ChangeClass, collapse, spanning_tree
 
 SAME = ChangeClass.UNCHANGED
 
@@ -171,7 +176,7 @@ def test_sections_left_alone_for_long_do_not_change_together_by_that():
     looked, period = np.divmod(np.arange(24 * 80), 80)
     changed = rng.random(len(looked)) < -np.expm1(-rate * gap[period])
     seen = looked[changed], period[changed]
-    foreseen = Foreseen(looked, period, rate * gap[period])
+    foreseen = ExpectedByObservation(looked, period, rate * gap[period])
     assert joined_sections(section, *seen).tolist() == [0, 0]
     assert joined_sections(section, *seen, foreseen).tolist() == [0, 1]
     assert abs(change_together(section, 2, *seen, foreseen)[0, 1]) < 0.3

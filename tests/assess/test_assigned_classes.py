@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from recrawl.assess.assigned_classes import class_error
-from recrawl.assess.ratios import ratio_with_interval
+from recrawl.assess.scores.prediction_scores import ratio_with_interval
+from recrawl.assess.scores.rate_errors import class_error
 
 
 def test_errors_are_counted_by_their_side():
     found = class_error(np.array([0, 0, 1, 2, 2]), np.array([0, 2, 1, 0, 2]), 3)
-    assert found.too_often == pytest.approx(0.2)
-    assert found.too_seldom == pytest.approx(0.2)
+    assert found.too_frequent == pytest.approx(0.2)
+    assert found.too_rare == pytest.approx(0.2)
     assert found.error_rate == pytest.approx(0.4)
     assert found.confusion.tolist() == [[1, 0, 1], [0, 1, 0], [1, 0, 1]]
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.assess.composite import (
+from recrawl.assess.archive.composite_coherence import (
     GONE,
     NO_CAPTURE,
     ChoiceRule,
@@ -17,15 +17,15 @@ from recrawl.assess.composite import (
     state_of,
     wanted_last_modified,
 )
-from recrawl.assess.composite_pages import Composites, summary_json, summary_of
-from recrawl.assess.memento_damage import importance
-from recrawl.model.embeds import EmbedKind
+from recrawl.assess.archive.composite_pages import Composites, importance, summary_json, summary_of
+from recrawl.model.captures import EmbedKind
 
 COHERENT = CoherenceState.PRIMA_FACIE_COHERENT
 MAYBE = CoherenceState.POSSIBLY_COHERENT
 DOUBTFUL = CoherenceState.POSSIBLY_VIOLATIVE
 VIOLATIVE = CoherenceState.PRIMA_FACIE_VIOLATIVE
 MISSING = CoherenceState.MISSING
+NOT_KNOWN = CoherenceState.NOT_KNOWN
 NEVER = math.nan
 PAGE = 100.0
 """When the page was captured."""
@@ -258,8 +258,22 @@ def test_pages_are_counted():
     assert (said.complete, said.coherent_complete, said.not_violative_complete) == (3, 1, 2)
     assert said.completeness == pytest.approx((1 + 0.5 + 0.5 + 1 + 1 + 0) / 6)
     assert said.damage == pytest.approx((0 + 0.25 + 0.25 + 0 + 0 + 1) / 6)
-    assert said.resources == {COHERENT: 4, MAYBE: 2, DOUBTFUL: 1, VIOLATIVE: 1, MISSING: 3}
+    assert said.resources == {COHERENT: 4, MAYBE: 2, DOUBTFUL: 1, VIOLATIVE: 1, MISSING: 3, NOT_KNOWN: 0}
     assert summary_json(said)["coherentShare"] == pytest.approx(2 / 6)
+
+
+def test_parts_elsewhere_are_archived_and_prove_nothing():
+    found = composites(
+        (0, [(COHERENT, 0.3), (NOT_KNOWN, 0.3)]),
+        (0, [(NOT_KNOWN, 0.3), (MISSING, 0.1)]),
+        (0, [(DOUBTFUL, 0.3), (NOT_KNOWN, 0.3)]),
+        (0, [(VIOLATIVE, 0.3), (NOT_KNOWN, 0.3)]),
+    )
+    assert found.state().tolist() == [NOT_KNOWN, NOT_KNOWN, NOT_KNOWN, VIOLATIVE]
+    assert found.completeness().tolist() == [1, 0.5, 1, 1]
+    assert found.damage() == pytest.approx([0, 0.25, 0, 0])
+    said = summary_of(found)
+    assert (said.coherent, said.not_violative, said.violative, said.complete) == (0, 2, 1, 3)
 
 
 def test_what_is_not_known_is_null():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recrawl.assess.estimator_bias import bias_curve, simulated_bias_curve
-from recrawl.estimate import bias_reduced, mle, moment_lln, naive
+from recrawl.assess.scores.rate_errors import bias_curve, simulated_bias_curve
+from recrawl.estimate import bias_reduced, mle, moment, naive
 
 LOOKS = [1, 2, 3, 5, 10, 20, 30, 50]
 
@@ -41,7 +41,7 @@ def test_synthetic_histories_agree_with_the_sum():
     for formula in (naive.rates, bias_reduced.rates, mle.rates):
         exact = bias_curve(formula, [3, 20], [0.3, 1.5])
         drawn = simulated_bias_curve(formula, [3, 20], [0.3, 1.5], rng, pages=4000, gaps="equal")
-        np.testing.assert_array_equal(drawn.looks, exact.looks)
+        np.testing.assert_array_equal(drawn.observations, exact.observations)
         assert (np.abs(drawn.mean - exact.mean) < 4.5 * drawn.error).all()
         np.testing.assert_allclose(drawn.deviation, exact.deviation, rtol=0.15)
 
@@ -50,14 +50,14 @@ def test_at_random_visits_eq_4_is_low_and_the_law_of_large_numbers_is_not():
     rng = np.random.default_rng(12)
     low, lln, likely = (
         simulated_bias_curve(formula, 50, 1.0, rng, pages=3000)
-        for formula in (bias_reduced.rates, moment_lln.rates, mle.rates)
+        for formula in (bias_reduced.rates, moment.rates_lln, mle.rates)
     )
     assert low.mean[0] < 0.75
     assert abs(lln.mean[0] - 1) < 5 * lln.error[0] + 0.01
     assert abs(likely.mean[0] - 1) < 0.05
 
 
-@pytest.mark.parametrize(("looks", "ratio"), [(0, 1.0), (3, 0.0), (3, -1.0), (3, np.nan)])
-def test_what_gives_no_curve_is_refused(looks, ratio):
+@pytest.mark.parametrize(("observations", "ratio"), [(0, 1.0), (3, 0.0), (3, -1.0), (3, np.nan)])
+def test_what_gives_no_curve_is_refused(observations, ratio):
     with pytest.raises(ValueError, match="at least one look"):
-        bias_curve(naive.rates, looks, ratio)
+        bias_curve(naive.rates, observations, ratio)

@@ -4,9 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.assess.looks import Looks
-from recrawl.assess.one_copy import looks_of_one, sharpness_of_one
-from recrawl.assess.sharpness import sharpness
+from recrawl.assess.archive.observations import Observations
+from recrawl.assess.archive.sharpness import observations_of_one, sharpness, sharpness_of_one
 from recrawl.model import ChangeKind, Outcome, Visits
 
 seconds = st.integers(0, 40).map(float)
@@ -28,11 +27,11 @@ def test_it_says_what_the_columns_say(found, rate, time, at):
     rows = sorted(found.items())
     outcome, verdict, kinds = ([row[1][column] for row in rows] for column in range(3))
     visits = Visits.of([7] * len(rows), [row[0] for row in rows], outcome=outcome, verdict=verdict, kinds=kinds)
-    looks = Looks.from_visits(visits)
+    observations = Observations.from_visits(visits)
     columns = sharpness(
-        looks, np.full(len(looks), rate), np.array([7]), np.array([time]), at, readable=np.array([True])
+        observations, np.full(len(observations), rate), np.array([7]), np.array([time]), at, readable=np.array([True])
     )
-    alone = sharpness_of_one(looks_of_one(visits), rate, time, at, readable=True)
+    alone = sharpness_of_one(observations_of_one(visits), rate, time, at, readable=True)
     for name in ("at", "time", "first", "last"):
         assert getattr(alone, name).tolist() == getattr(columns, name).tolist(), name
     assert np.allclose(alone.expected, columns.expected, rtol=1e-9, atol=1e-12, equal_nan=True)

@@ -6,14 +6,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from recrawl.assess.intervals import Intervals, changes_of, intervals_of
-from recrawl.assess.poisson import FEWEST_CHANGES, MOST_PAGES, QUANTILES, diagnose
-from recrawl.assess.poisson_null import PoissonNull, moment_rates
-from recrawl.assess.poisson_verdict import Pattern, pattern_of, sentences
-from recrawl.assess.rates_spread import fit_lognormal
+from recrawl.assess.diagnosis.change_intervals import Intervals, changes_of, fit_lognormal, intervals_of
+from recrawl.assess.diagnosis.poisson_test import (
+    FEWEST_CHANGES,
+    MOST_PAGES,
+    QUANTILES,
+    ChangePattern,
+    PoissonNull,
+    diagnose,
+    moment_rates,
+    pattern_of,
+    sentences,
+)
 from recrawl.model import Histories, Verdict, Visits
-from recrawl.simulate.laws import Bursts, Poisson, Rhythm
-from recrawl.simulate.web_events import EventTimes
+from recrawl.simulate.change_processes import BurstProcess, PoissonProcess, RhythmicProcess
+from recrawl.simulate.event_times import EventTimes
 from recrawl.time import DAY
 
 SPAN = 300 * DAY
@@ -36,18 +43,20 @@ def changed_at(law, rng, *, pages=120, every=20 * DAY, spread=0.8) -> EventTimes
     return law.times(rng.lognormal(np.log(1 / every), spread, pages), 0.0, SPAN, rng)
 
 
-def looked_at(events: EventTimes, rng, *, looks=60, regular=False) -> Histories:
+def looked_at(events: EventTimes, rng, *, observations=60, regular=False) -> Histories:
     """What looks at these pages see: 60 in 300 days, at any time or every five days."""
     pages = len(events.offsets) - 1
-    times = np.sort(rng.uniform(0, SPAN, (pages, looks)), axis=1)
+    times = np.sort(rng.uniform(0, SPAN, (pages, observations)), axis=1)
     if regular:
-        times = np.tile(np.arange(looks) * (SPAN / looks), (pages, 1))
-    verdict = np.full((pages, looks), Verdict.UNCHANGED)
+        times = np.tile(np.arange(observations) * (SPAN / observations), (pages, 1))
+    verdict = np.full((pages, observations), Verdict.UNCHANGED)
     for row in range(pages):
         before = np.searchsorted(events.times[events.offsets[row] : events.offsets[row + 1]], times[row])
         verdict[row, 1:][np.diff(before) > 0] = Verdict.CHANGED
     verdict[:, 0] = Verdict.UNKNOWN
-    return Histories.from_visits(Visits.of(np.repeat(np.arange(pages), looks), times.ravel(), verdict=verdict.ravel()))
+    return Histories.from_visits(
+        Visits.of(np.repeat(np.arange(pages), observations), times.ravel(), verdict=verdict.ravel())
+    )
 
 
 def logged(events: EventTimes, *, closed: bool = True) -> Histories:
@@ -64,9 +73,9 @@ def logged(events: EventTimes, *, closed: bool = True) -> Histories:
 
 
 LAWS = [
-    (Poisson(), {Pattern.POISSON}, "like a Poisson process"),
-    (Bursts(size=4, spacing=2 * DAY), {Pattern.BURSTS}, "in bursts"),
-    (Clockwork(), {Pattern.REGULAR}, "more regularly than by chance"),
+    (PoissonProcess(), {ChangePattern.POISSON}, "like a Poisson process"),
+    (BurstProcess(size=4, spacing=2 * DAY), {ChangePattern.BURSTS}, "in bursts"),
+    (Clockwork(), {ChangePattern.REGULAR}, "more regularly than by chance"),
 ]
 
 
@@ -94,9 +103,9 @@ def test_logs_tell_the_law(law, patterns, words, closed):
 
 def test_a_weekly_rhythm_is_near_poisson():
     rng = np.random.default_rng(7)
-    histories = logged(changed_at(Rhythm.working_hours(), rng, pages=400))
+    histories = logged(changed_at(RhythmicProcess.working_hours(), rng, pages=400))
     found = diagnose(histories, rng, exact=np.ones(len(histories), bool))
-    assert pattern_of(found) in {Pattern.NEAR_POISSON, Pattern.POISSON}
+    assert pattern_of(found) in {ChangePattern.NEAR_POISSON, ChangePattern.POISSON}
     assert found.distance < 0.05
 
 
@@ -104,7 +113,7 @@ def test_numbers_say_what_the_law_does():
     rng = np.random.default_rng(8)
     by_law = {
         name: diagnose(looked_at(changed_at(law, rng), rng), rng)
-        for name, law in (("chance", Poisson()), ("bursts", Bursts(4, 2 * DAY)), ("clock", Clockwork()))
+        for name, law in (("chance", PoissonProcess()), ("bursts", BurstProcess(4, 2 * DAY)), ("clock", Clockwork()))
     }
     assert by_law["clock"].dispersion < 0.5 < by_law["chance"].dispersion < 1.25 < by_law["bursts"].dispersion
     assert by_law["bursts"].short > 1.5 * by_law["bursts"].short_expected
@@ -120,8 +129,8 @@ def test_p_values_are_uniform_where_it_is_poisson(known):
     rng = np.random.default_rng(9)
     p = []
     for _ in range(240):
-        events = changed_at(Poisson(), rng, pages=12)
-        histories = logged(events) if known else looked_at(events, rng, looks=30)
+        events = changed_at(PoissonProcess(), rng, pages=12)
+        histories = logged(events) if known else looked_at(events, rng, observations=30)
         found = diagnose(histories, rng, exact=np.full(len(histories), known), repeats=79)
         p.append((found.p_distance, found.p_dispersion))
     for column in np.array(p).T:
@@ -131,17 +140,17 @@ def test_p_values_are_uniform_where_it_is_poisson(known):
 
 def test_per_page_alarms_are_as_rare_as_they_say():
     rng = np.random.default_rng(10)
-    found = diagnose(looked_at(changed_at(Poisson(), rng, pages=600), rng), rng)
+    found = diagnose(looked_at(changed_at(PoissonProcess(), rng, pages=600), rng), rng)
     for alarms in (found.pages.p_bursts, found.pages.p_regular, found.pages.p_distance):
         assert (alarms <= 0.05).mean() < 0.08
-    bursts = diagnose(logged(changed_at(Bursts(), rng)), rng, exact=np.ones(120, bool))
+    bursts = diagnose(logged(changed_at(BurstProcess(), rng)), rng, exact=np.ones(120, bool))
     assert (bursts.pages.p_bursts <= 0.05).mean() > 0.5
 
 
 def test_too_little_is_said_to_be_too_little():
     rng = np.random.default_rng(11)
     nothing = diagnose(Histories.from_visits(Visits.empty()), rng)
-    assert pattern_of(nothing) is Pattern.UNKNOWN
+    assert pattern_of(nothing) is ChangePattern.UNKNOWN
     assert np.isnan(nothing.dispersion)
     always = Histories.from_visits(Visits.of([1] * 9, np.arange(9) * DAY, verdict=[0] + [2] * 8))
     found = diagnose(always, rng)
@@ -151,7 +160,7 @@ def test_too_little_is_said_to_be_too_little():
 
 def test_many_pages_are_sampled_and_long_histories_cut():
     rng = np.random.default_rng(12)
-    found = diagnose(looked_at(changed_at(Poisson(), rng, pages=1_400), rng, looks=20), rng, repeats=9)
+    found = diagnose(looked_at(changed_at(PoissonProcess(), rng, pages=1_400), rng, observations=20), rng, repeats=9)
     assert len(found.pages) == MOST_PAGES < found.eligible
     assert found.eligible + found.too_few + found.saturated == 1_400
     assert int(found.pages.changes.min()) >= FEWEST_CHANGES
@@ -160,7 +169,7 @@ def test_many_pages_are_sampled_and_long_histories_cut():
 
 def test_quantiles_of_a_dense_log_are_those_of_the_exponential():
     rng = np.random.default_rng(13)
-    histories = logged(changed_at(Poisson(), rng, every=5 * DAY, spread=0.1))
+    histories = logged(changed_at(PoissonProcess(), rng, every=5 * DAY, spread=0.1))
     found = diagnose(histories, rng, exact=np.ones(len(histories), bool))
     np.testing.assert_allclose(found.quantiles[0], -np.log1p(-np.array(QUANTILES)), rtol=0.12)
     np.testing.assert_allclose(found.quantiles[1], found.quantiles[2], rtol=0.1)
@@ -172,11 +181,11 @@ def test_quantiles_of_a_dense_log_are_those_of_the_exponential():
 
 def test_simulated_pages_have_the_looks_and_the_number_of_changes_of_real_ones():
     rng = np.random.default_rng(14)
-    real = looked_at(changed_at(Poisson(), rng), rng)
+    real = looked_at(changed_at(PoissonProcess(), rng), rng)
     real = real.take((real.changes() > 0) & (real.changes() < real.counts()))
     null = PoissonNull.of(real, np.zeros(len(real), bool))
     np.testing.assert_allclose(np.bincount(real.row_of_gap(), null.chance), real.changes(), rtol=1e-8)
-    middles = set((real.look_times() - real.gaps / 2).tolist())
+    middles = set((real.observation_times() - real.gaps / 2).tolist())
     for _ in range(3):
         drawn = null.draw(rng)
         np.testing.assert_array_equal(np.bincount(drawn.row, minlength=len(real)), real.changes())
@@ -195,11 +204,13 @@ def test_long_gaps_change_more_often_in_the_null():
 
 @given(
     st.lists(
-        st.tuples(st.floats(1e-3, 1e4), st.booleans()).filter(lambda look: look[0] > 0), min_size=2, max_size=12
-    ).filter(lambda looks: len({changed for _, changed in looks}) == 2)
+        st.tuples(st.floats(1e-3, 1e4), st.booleans()).filter(lambda observation: observation[0] > 0),
+        min_size=2,
+        max_size=12,
+    ).filter(lambda observations: len({changed for _, changed in observations}) == 2)
 )
-def test_the_moment_rate_expects_what_was_seen(looks):
-    gaps, changed = np.array([gap for gap, _ in looks]), np.array([flag for _, flag in looks])
+def test_the_moment_rate_expects_what_was_seen(observations):
+    gaps, changed = np.array([gap for gap, _ in observations]), np.array([flag for _, flag in observations])
     times = np.concatenate([[0.0], np.cumsum(gaps)])
     histories = Histories.from_visits(
         Visits.of(np.ones(len(times)), times, verdict=[0, *np.where(changed, 2, 1).tolist()])

@@ -9,14 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.assess.archive_quality import archive_quality
-from recrawl.assess.interval_spread import interval_spread
-from recrawl.assess.looks import Looks
-from recrawl.assess.missed_changes import certainly_missed, dated_changes, expected_missed
-from recrawl.assess.quality_over_time import sharpness_over_time, staying_fresh
-from recrawl.assess.rhythm import rhythm, rhythm_words
-from recrawl.assess.scores import Calibration
-from recrawl.assess.timeline import Told, bins, counts_over_time, told
+from recrawl.assess.archive.archive_quality import archive_quality, sharpness_over_time, staying_fresh
+from recrawl.assess.archive.observations import Observations, certainly_missed, dated_changes, expected_missed
+from recrawl.assess.archive.timeline import ObservationResult, bins, counts_over_time, told
+from recrawl.assess.diagnosis.change_intervals import interval_spread
+from recrawl.assess.diagnosis.change_rhythm import rhythm, rhythm_words
+from recrawl.assess.scores.prediction_scores import Calibration
 from recrawl.model import GammaBelief, Outcome, Verdict, Visits
 from recrawl.time import DAY, HOUR
 
@@ -24,9 +22,9 @@ whole = st.integers(0, 40)
 looked = st.lists(st.tuples(st.integers(1, 3), whole, st.integers(0, 2)), min_size=1, max_size=25)
 
 
-def looks_of(rows) -> Looks:
+def looks_of(rows) -> Observations:
     page, time, verdict = (list(column) for column in zip(*rows, strict=True))
-    return Looks.from_visits(Visits.of(page, np.array(time, float), verdict=verdict))
+    return Observations.from_visits(Visits.of(page, np.array(time, float), verdict=verdict))
 
 
 @given(st.floats(0.0, 2e9), st.floats(0.0, 3e9), st.integers(2, 80))
@@ -40,13 +38,13 @@ def test_bins_hold_the_span_and_are_few_and_equal(start, span, most):
 
 @given(looked)
 def test_every_look_tells_one_thing_and_falls_into_one_bin(rows):
-    looks = looks_of(rows)
-    says = told(looks)
+    observations = looks_of(rows)
+    says = told(observations)
     edges = bins(0.0, 40.0)
-    counts = counts_over_time(looks.time, says, len(Told), edges)
-    assert counts.sum() == len(looks.time)
-    assert counts.sum(axis=1).tolist() == np.bincount(says, minlength=len(Told)).tolist()
-    assert (says == Told.FIRST).sum() == len(looks)
+    counts = counts_over_time(observations.time, says, len(ObservationResult), edges)
+    assert counts.sum() == len(observations.time)
+    assert counts.sum(axis=1).tolist() == np.bincount(says, minlength=len(ObservationResult)).tolist()
+    assert (says == ObservationResult.FIRST).sum() == len(observations)
 
 
 def test_what_looks_tell():
@@ -59,18 +57,18 @@ def test_what_looks_tell():
             Verdict.UNKNOWN,
         ],
     )
-    says = [Told(one).name for one in told(Looks.from_visits(visits))]
+    says = [ObservationResult(one).name for one in told(Observations.from_visits(visits))]
     assert says == ["FIRST", "UNCHANGED", "UNJUDGED", "CHANGED", "GONE", "GONE"]
 
 
 @given(looked, st.lists(st.tuples(st.integers(1, 4), whole, whole), max_size=20))
 def test_certainly_missed_is_what_counting_by_hand_finds(rows, claims):
-    looks = looks_of(rows)
+    observations = looks_of(rows)
     page, said, dated = (np.array([row[place] for row in claims], float) for place in range(3))
-    missed = certainly_missed(looks, page.astype(np.int64), said, dated)
-    could_be = dated_changes(looks, page.astype(np.int64), said, dated)
-    for row, number in enumerate(looks.page.tolist()):
-        times = looks.time[looks.offsets[row] : looks.offsets[row + 1]]
+    missed = certainly_missed(observations, page.astype(np.int64), said, dated)
+    could_be = dated_changes(observations, page.astype(np.int64), said, dated)
+    for row, number in enumerate(observations.page.tolist()):
+        times = observations.time[observations.offsets[row] : observations.offsets[row + 1]]
         dates = sorted({d for p, s, d in claims if p == number and d <= s and d > times[0]})
         by_hand = sum(not any(first <= time < following for time in times) for first, following in pairwise(dates))
         assert missed[row] == by_hand
@@ -81,16 +79,21 @@ def test_hidden_changes_are_those_of_a_poisson_page():
     rng = np.random.default_rng(3)
     rate, gap = 0.3, 5.0
     counts = rng.poisson(rate * gap, 200_000)
-    looks = looks_of([(1, 0, 0), (1, 5, 2)])
+    observations = looks_of([(1, 0, 0), (1, 5, 2)])
     expected = counts[counts > 0].mean() - 1.0
-    assert expected_missed(looks, np.array([rate]))[0] == pytest.approx(expected, rel=0.01)
-    assert expected_missed(looks, np.array([np.nan]))[0] == 0.0
+    assert expected_missed(observations, np.array([rate]))[0] == pytest.approx(expected, rel=0.01)
+    assert expected_missed(observations, np.array([np.nan]))[0] == 0.0
 
 
 @given(looked, st.floats(0.001, 2.0))
 def test_sharpness_over_bins_averages_to_that_of_the_whole(rows, rate):
-    looks = looks_of(rows)
-    quality = archive_quality(looks, np.full(len(looks), rate), np.ones(len(looks)), np.zeros(len(looks), np.int64))
+    observations = looks_of(rows)
+    quality = archive_quality(
+        observations,
+        np.full(len(observations), rate),
+        np.ones(len(observations)),
+        np.zeros(len(observations), np.int64),
+    )
     edges = np.linspace(quality.start, quality.end, 6) if quality.end > quality.start else np.array([0.0, 1.0])
     found = sharpness_over_time(quality, edges)
     if quality.end > quality.start:

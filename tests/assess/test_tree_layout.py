@@ -6,10 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
-from recrawl.assess.circle_packing import around, pack
-from recrawl.assess.collapse import ROOT, ChangeClass, collapse, unfolded
-from recrawl.assess.tree_layout import tree_layout
-from recrawl.assess.tree_order import tree_order
+from recrawl.assess.graph_layout.circle_packing import around, pack
+from recrawl.assess.graph_layout.spanning_tree import ROOT, ChangeClass, collapse, unfolded
+from recrawl.assess.graph_layout.tree_layout import tree_layout, tree_order
 
 SAME = ChangeClass.UNCHANGED
 NEAREST = 0.85

@@ -12,13 +12,13 @@ from pathlib import Path
 import figures
 import figures_page
 import pytest
-from asked import Aim
 from figures import Figure, note, options_of, read_notes
 from hashes import hash_of, kept_hashes
 from kept import Result, all_aims, kept_results, reached
 from quality import EXPERIMENTS, FOLDER, quality_figures
 from reasons import REASONS
 from runs import RUNS
+from targets import Aim
 
 HERE = Path(__file__).resolve().parents[2] / "benchmarks"
 DATA = HERE.parents[1] / "shared" / "data"

@@ -12,7 +12,7 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.config import SchemathesisConfig
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from recrawl.cli.workspace import open_workspace
+from recrawl.app.workspace.workspace import open_workspace
 
 EXAMPLES = 6
 BUSY = 503

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from recrawl.cli.workspace import make_workspace
+from recrawl.app.workspace.workspace import make_workspace
 from recrawl.model import Verdict, Visits
 from recrawl.time import DAY, VirtualClock
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from recrawl.cli.workspace import make_workspace
+from recrawl.app.workspace.workspace import make_workspace
 from recrawl.model import Visits
 from recrawl.time import DAY, VirtualClock
 
@@ -90,12 +90,15 @@ def test_a_list_too_long_to_be_got_again_is_not_made_shorter(page, crawled, unti
     for many in range(2, 43):
         page.get_by_role("link", name="More").click()
         until(page, f"document.querySelectorAll('#rows tr[id]').length === {many}")
-    looks = []
-    page.on("response", lambda answer: looks.append(answer) if answer.url.endswith("/pages?sort=url&limit=1") else None)
+    observations = []
+    page.on(
+        "response",
+        lambda answer: observations.append(answer) if answer.url.endswith("/pages?sort=url&limit=1") else None,
+    )
     for _ in range(240):  # a slow answer puts the next look off, and the second begins when the first is over
         page.clock.fast_forward(3_600_000)
         page.wait_for_timeout(250)
-        if len(looks) >= 2:
+        if len(observations) >= 2:
             break
-    assert len(looks) >= 2
+    assert len(observations) >= 2
     assert page.locator("#rows tr[id]").count() == 42

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from recrawl.cli.serving.policies import CompareProcess
-from recrawl.crawl import controls
+from recrawl.crawl.control import runtime_limits
+from recrawl.web.dashboard.child_processes import CompareProcess
 
 
 @pytest.fixture(autouse=True)
@@ -41,15 +41,15 @@ def test_a_capture_is_begun_watched_stopped_and_resumed(page, served_copy, livin
     assert "of 1 found" in page.locator("#visited").inner_text()
     keep(page, "dashboard-capture-running")
     page.get_by_role("button", name="Stop").first.click()
-    page.get_by_role("button", name="Go on").wait_for()
+    page.get_by_role("button", name="Continue").wait_for()
     assert page.locator("#state").inner_text() == "unfinished"
     known = captures(served_copy)
     assert len(known) == before + 1
     assert not known[-1].is_finished
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Continue").click()
     until(page, "document.querySelector('#state').innerText === 'running'")
     page.get_by_role("button", name="Stop").first.click()
-    page.get_by_role("button", name="Go on").wait_for()
+    page.get_by_role("button", name="Continue").wait_for()
     assert len(captures(served_copy)) == before + 1
 
 
@@ -86,10 +86,10 @@ def test_a_limit_is_set_and_taken_back_while_a_crawl_may_run(page, served_copy, 
     box.get_by_role("button", name="Set").click()
     box.get_by_role("button", name="Take back").wait_for()
     assert box.get_by_role("textbox").input_value() == "12000"
-    assert controls.limits(told(served_copy)) == {"schedule.budget": "500/h"}
+    assert runtime_limits.limits(told(served_copy)) == {"schedule.budget": "500/h"}
     box.get_by_role("button", name="Take back").click()
     until(page, "![...document.querySelectorAll('button')].some((one) => one.innerText === 'Take back')")
-    assert controls.limits(told(served_copy)) == {}
+    assert runtime_limits.limits(told(served_copy)) == {}
 
 
 def test_the_crawl_and_single_hosts_are_paused_and_let_go(page, served_copy):
@@ -97,15 +97,15 @@ def test_the_crawl_and_single_hosts_are_paused_and_let_go(page, served_copy):
         host = store.hosts().name[0]
     page.goto(served_copy.at("/settings"))
     page.get_by_role("button", name="Pause the crawl").click()
-    page.get_by_role("button", name="Let the crawl go on").wait_for()
-    assert controls.is_paused(told(served_copy))
-    page.get_by_role("button", name="Let the crawl go on").click()
+    page.get_by_role("button", name="Resume the crawl").wait_for()
+    assert runtime_limits.is_paused(told(served_copy))
+    page.get_by_role("button", name="Resume the crawl").click()
     page.get_by_role("button", name="Pause the crawl").wait_for()
-    assert not controls.is_paused(told(served_copy))
+    assert not runtime_limits.is_paused(told(served_copy))
     page.get_by_label("Host").fill(host)
     page.get_by_role("button", name="Pause this host").click()
     held = page.locator("form.held", has_text=host)
-    held.get_by_role("button", name="Let it go on").click()
+    held.get_by_role("button", name="Resume").click()
     page.get_by_role("button", name="Pause this host").wait_for()
     assert page.locator("form.held").count() == 0
 
@@ -129,7 +129,7 @@ def test_policies_are_compared_on_this_workspace(page, served_copy, comparison, 
     page.goto(served_copy.at("/policies"))
     page.get_by_text("Nothing was compared yet.").wait_for()
     page.locator("#compare").get_by_role("button", name="Compare").click()
-    page.get_by_text("A comparison runs").wait_for()
+    page.get_by_text("A comparison has been running").wait_for()
     page.locator("#live").get_by_role("button", name="Stop").click()
     page.get_by_text("Nothing was compared yet.").wait_for()
     kept = comparison()
@@ -152,5 +152,5 @@ def test_another_site_cannot_order_anything(open_page, served_copy, witness, unt
     with page.expect_response(lambda answer: "/actions/" in answer.url) as found:
         page.get_by_role("button").click()
     assert found.value.status == 401  # browsers send no cookie of ours for it
-    assert not controls.is_paused(told(served_copy))
+    assert not runtime_limits.is_paused(told(served_copy))
     witness.excused.append("status of 401")  # the browser itself calls that an error

@@ -61,15 +61,17 @@ def test_it_asks_for_nothing_draws_everything_and_prints_it(page, report, witnes
     assert page.pdf(format="A4").startswith(b"%PDF-")
 
 
-@pytest.mark.parametrize("look", [{"dark": True}, {"phone": True}], ids=lambda look: next(iter(look)))
-def test_it_is_readable_at_night_and_on_a_phone(open_page, report, keep, look):
-    page = show(open_page(**look), report)
+@pytest.mark.parametrize(
+    "observation", [{"dark": True}, {"phone": True}], ids=lambda observation: next(iter(observation))
+)
+def test_it_is_readable_at_night_and_on_a_phone(open_page, report, keep, observation):
+    page = show(open_page(**observation), report)
     drawn(page, page.locator("figure[data-chart]").first)
     scrolled, inner = page.evaluate(WIDTHS)
     assert scrolled <= inner
     light = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]")
-    assert (light < 60) == ("dark" in look)
-    keep(page, f"report-{next(iter(look))}")
+    assert (light < 60) == ("dark" in observation)
+    keep(page, f"report-{next(iter(observation))}")
 
 
 def test_its_numbers_are_those_of_the_store(page, report, made_workspace):
@@ -80,8 +82,8 @@ def test_its_numbers_are_those_of_the_store(page, report, made_workspace):
     told = {tile.locator("dt").inner_text(): tile.locator("dd").first.inner_text() for tile in tiles.all()}
     shown = {title: text.replace(",", "") for title, text in told.items()}
     assert shown["pages"] == str(counts.pages)
-    assert shown["looks"] == str(counts.visits - counts.failed)
-    assert shown["changes seen"] == str(counts.changed)
+    assert shown["observations"] == str(counts.visits - counts.failed)
+    assert shown["observed changes"] == str(counts.changed)
     assert page.locator('table[data-table="hosts"] tbody tr').count() == len(hosts)
 
 
@@ -141,7 +143,7 @@ def test_the_graph_unfolds_finds_tells_and_is_saved(page, report, made_workspace
     page.wait_for_timeout(0)
     assert tree.get_by_role("treeitem").count() > folded
     wanted = next(url for url in urls if url.endswith(".html"))
-    figure.get_by_label("Find a page by its address").fill(wanted)
+    figure.get_by_label("Find a page by its URL").fill(wanted)
     page.keyboard.press("Enter")
     figure.locator(".graph-facts", has_text=wanted).wait_for()
     assert "change" in figure.locator(".graph-facts").inner_text()
@@ -174,7 +176,7 @@ def test_the_host_of_one_area_is_that_of_all(page, report):
 
 def left_out(page):
     """Hosts that nobody can choose, as the section says."""
-    found = page.locator("#crawls p", has_text="cannot be chosen")
+    found = page.locator("#crawls p", has_text="cannot be selected")
     return int(found.inner_text().split()[0]) if found.count() else 0
 
 

@@ -8,17 +8,17 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from recrawl.assess.collapse import ROOT, ChangeClass, collapse
-from recrawl.show.html import json_text
-from recrawl.show.report import graph, scatter
-from recrawl.show.report.graph import graph_data, graph_section
-from recrawl.show.report.page import Extras, Report, report_html
-from recrawl.show.report.scatter import scatter_section
-from recrawl.show.report.section import Figure, Section
-from recrawl.show.report.site_pages import SitePages
+from recrawl.app.assess.site_pages import SitePages
+from recrawl.assess.graph_layout.spanning_tree import ROOT, ChangeClass, collapse
+from recrawl.web.html_templates import json_text
+from recrawl.web.report import scatter, site_graph
+from recrawl.web.report.report_page import ReportExtras, ReportPage, report_html
+from recrawl.web.report.report_section import Figure, Section
+from recrawl.web.report.scatter import scatter_section
+from recrawl.web.report.site_graph import graph_data, graph_section
 
 NOW = 1_700_000_000.0
-EXTRAS = Extras({**graph.SCRIPTS, **scatter.SCRIPTS}, ["graph.css"])
+EXTRAS = ReportExtras({**site_graph.SCRIPTS, **scatter.SCRIPTS}, ["graph.css"])
 EVIL = "http://a.org/deep/</script><img src=x onerror=window.acted=1>"
 HANDLE = "name => recrawl.charts.open(document.querySelector(`[data-chart=${name}]`))"
 
@@ -57,7 +57,7 @@ def report(pages, tmp_path):
     """Where the report is."""
     file = tmp_path / "report.html"
     sections = [graph_section(pages, "http://127.0.0.1/versions/{url}"), scatter_section(pages)]
-    file.write_text(report_html(Report("A", "About", NOW, "1", sections), EXTRAS), "utf-8")
+    file.write_text(report_html(ReportPage("A", "About", NOW, "1", sections), EXTRAS), "utf-8")
     return file.as_uri()
 
 
@@ -120,7 +120,7 @@ def test_one_page_alone_is_a_mark_with_its_name_and_no_ring_across_the_picture(p
         np.array([NOW]), np.array([1]), ["text/html"], np.array([ROOT]),
     )  # fmt: skip
     file = tmp_path / "alone.html"
-    file.write_text(report_html(Report("A", "About", NOW, "1", [graph_section(alone)]), EXTRAS), "utf-8")
+    file.write_text(report_html(ReportPage("A", "About", NOW, "1", [graph_section(alone)]), EXTRAS), "utf-8")
     go(page, file.as_uri())
     size, label, width = page.evaluate(
         f"""({HANDLE})('site-graph').then(({{ sigma }}) => {{
@@ -134,7 +134,7 @@ def test_one_page_alone_is_a_mark_with_its_name_and_no_ring_across_the_picture(p
 
 def test_a_page_is_found_by_its_address_also_if_it_is_folded(page, pages, report):
     go(page, report)
-    search = page.get_by_label("Find a page by its address")
+    search = page.get_by_label("Find a page by its URL")
     search.fill("onerror")
     search.press("Enter")
     facts = page.locator(".graph-facts")
@@ -147,7 +147,7 @@ def test_a_page_is_found_by_its_address_also_if_it_is_folded(page, pages, report
     link = facts.get_by_role("link", name="All versions of this page")
     assert link.get_attribute("href") == "http://127.0.0.1/versions/" + page.evaluate("encodeURIComponent", EVIL)
     search.fill("no such page")
-    page.get_by_text("No page has this in its address.").wait_for()
+    page.get_by_text("No URL contains this text.").wait_for()
 
 
 def test_the_list_beside_is_walked_by_keys(page, report):
@@ -227,10 +227,10 @@ def test_the_graph_is_saved_in_every_form(page, pages, report):
     assert [row["url"] for row in rows] == pages.urls
     assert sum(row["folded"] == "true" for row in rows) == int((~tree.drawn).sum())
     assert saved(page, figure.get_by_role("button", name="PNG").click).startswith(b"\x89PNG")
-    picture = ET.fromstring(saved(page, figure.get_by_role("button", name="SVG").click))
-    marks = [one for one in picture if one.tag.endswith(("circle", "path"))]
+    plot = ET.fromstring(saved(page, figure.get_by_role("button", name="SVG").click))
+    marks = [one for one in plot if one.tag.endswith(("circle", "path"))]
     assert len(marks) == int(tree.drawn.sum()) + discs + 1  # and one for all edges
-    labels = [one.text for one in picture if one.tag.endswith("text")]
+    labels = [one.text for one in plot if one.tag.endswith("text")]
     assert any(label.endswith(" unchanged") or "/" in label for label in labels)
 
 
@@ -240,9 +240,9 @@ def test_the_scatter_is_flat_or_a_cube(page, report, keep):
     page.get_by_role("button", name="Show in 3-D").click()
     cube = page.get_by_role("img", name="Pages in a cube")
     cube.wait_for()
-    picture = "() => document.querySelector('.cube-points').toDataURL()"
-    page.wait_for_function(f"({picture})().length > 3000")
-    before = page.evaluate(picture)
+    plot = "() => document.querySelector('.cube-points').toDataURL()"
+    page.wait_for_function(f"({plot})().length > 3000")
+    before = page.evaluate(plot)
     cube.focus()
     page.keyboard.press("ArrowLeft")
     page.wait_for_function("before => document.querySelector('.cube-points').toDataURL() !== before", arg=before)
@@ -266,8 +266,10 @@ def test_colours_follow_the_theme_and_a_phone_has_no_sideways_scroll(open_page, 
 
 def test_the_data_of_a_graph_may_come_from_the_server(page, pages, tmp_path):
     """As the dashboard has it: the figure names an address, and nothing to draw is told in words."""
-    section = Section("A", "a", [], [Figure("site-graph", "Graph", graph.KIND, {"src": "http://graph.test/data.json"})])
-    text = report_html(Report("A", "About", NOW, "1", [section]), EXTRAS)
+    section = Section(
+        "A", "a", [], [Figure("site-graph", "Graph", site_graph.KIND, {"src": "http://graph.test/data.json"})]
+    )
+    text = report_html(ReportPage("A", "About", NOW, "1", [section]), EXTRAS)
     text = text.replace("default-src &#39;none&#39;", "default-src &#39;none&#39;; connect-src &#39;self&#39;")
     answers = [json_text(graph_data(pages)), json.dumps({"parent": []}), "no JSON"]
     page.route("http://graph.test/", lambda route: route.fulfill(body=text, content_type="text/html"))

@@ -43,7 +43,7 @@ def test_links_of_an_archived_page_lead_through_the_archive(inside, travel, livi
 def test_the_banner_of_a_replay_tells_how_far_the_copy_is_from_the_time_asked_for(inside, travel, living_site, until):
     page, timestamp = inside()
     page.goto(f"{travel.replay}2020/{living_site}")
-    until(page, "document.getElementById('recrawl-sharpness').textContent.includes('after the time asked for')")
+    until(page, "document.getElementById('recrawl-sharpness').textContent.includes('after the requested time')")
     told = page.locator("#recrawl-when").inner_text()
     assert told.startswith(f"Archived {timestamp[:4]}-{timestamp[4:6]}-{timestamp[6:8]}T")
     assert page.frame_locator("#replay_iframe").locator("a[href]").first.is_visible()

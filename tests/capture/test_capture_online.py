@@ -7,15 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.assess.coherence import expected_coherence
-from recrawl.capture import STRATEGIES, Terms
-from recrawl.capture.integer_set import LARGEST, IntegerSet
+from recrawl.assess.site_capture.blur_coherence import expected_coherence
+from recrawl.capture import STRATEGIES, CaptureTerms
 from recrawl.capture.ranked_pages import RankedPages
-from recrawl.capture.sharc_intervals import confidence_slots
-from recrawl.capture.sharc_offline import organ_pipes
-from recrawl.capture.sharc_selective import Ranked, sharc_selective
-from recrawl.capture.sharc_selective_online import SharcSelectiveOnline
+from recrawl.capture.single_visit.sharc_single_visit import organ_pipes
 from recrawl.capture.site_size import SiteSize
+from recrawl.capture.visit_revisit.sharc_intervals import LARGEST, IntegerSet, confidence_slots
+from recrawl.capture.visit_revisit.sharc_selective import RankedByHeat, SharcSelectiveOnline, sharc_selective
 from recrawl.capture.walk import LinkGraph, walk
 
 UNLINKED = LinkGraph(np.zeros(200, dtype=np.int64), np.empty(0, dtype=np.int64))
@@ -45,7 +43,7 @@ def crawled(graph, choose):
 
 
 def order_of(name, graph, rate, **terms):
-    strategy = STRATEGIES[name](Terms(**{"delay": 1.0, "expected": len(rate)} | terms))
+    strategy = STRATEGIES[name](CaptureTerms(**{"delay": 1.0, "expected": len(rate)} | terms))
     return walk(strategy, graph, np.array([0]), rate).visited.tolist()
 
 
@@ -73,7 +71,7 @@ def test_selective_online_is_algorithm_6(tree, delay):
     def choose(visited, known):
         hottest = np.array(sorted(known, key=lambda page: -rate[page]))
         shortest = 2.0 * delay * (len(rate) - len(visited) - len(known))
-        hopeless = Ranked(rate[hottest], np.ones(len(hottest)), shortest, 2.0 * delay).selected()
+        hopeless = RankedByHeat(rate[hottest], np.ones(len(hottest)), shortest, 2.0 * delay).selected()
         return int(hottest[np.argmax(hopeless)] if hopeless.any() else hottest[-1])
 
     assert order_of("sharc-selective-online", graph, rate, delay=delay) == crawled(graph, choose)
@@ -114,7 +112,7 @@ def test_intervals_online_is_algorithm_4(tree):
 @settings(max_examples=30)
 def test_with_everything_known_sharc_online_is_sharc_offline(rates):
     rate = np.array(rates)
-    done = walk(STRATEGIES["sharc-online"](Terms(delay=1.0)), UNLINKED, np.arange(len(rate)), rate)
+    done = walk(STRATEGIES["sharc-online"](CaptureTerms(delay=1.0)), UNLINKED, np.arange(len(rate)), rate)
     assert done.plan().visit.tolist() == organ_pipes(rate).visit.tolist()
 
 
@@ -122,7 +120,7 @@ def test_with_everything_known_sharc_online_is_sharc_offline(rates):
 @pytest.mark.parametrize("patience", [0.0, 1.0 / 32.0])
 def test_with_everything_known_selective_online_is_about_as_good_as_offline(seed, patience):
     rate = np.random.default_rng(seed).lognormal(np.log(0.02), 1.5, 199)
-    strategy = SharcSelectiveOnline(Terms(delay=1.0), patience)
+    strategy = SharcSelectiveOnline(CaptureTerms(delay=1.0), patience)
     online = walk(strategy, UNLINKED, np.arange(199), rate).plan()
     offline = sharc_selective(rate, 1.0)
     reached, planned = (expected_coherence(rate, 1.0 * (plan.revisit - plan.visit)) for plan in (online, offline))
@@ -133,7 +131,7 @@ def test_the_page_visited_last_is_its_own_revisit_and_hopeless_ends_come_last():
     # The golden case of Algorithm 4: pages 0 and 5 are given up.
     graph = LinkGraph(np.array([0, 2, 3, 5, 5, 5, 5]), np.array([1, 3, 2, 4, 5]))
     rate = np.log(1.0 / 0.95) / (np.array([3, 6, 7, 5, 5, 4]) + 0.5)
-    strategy = STRATEGIES["sharc-intervals-online"](Terms(delay=1.0, expected=6))
+    strategy = STRATEGIES["sharc-intervals-online"](CaptureTerms(delay=1.0, expected=6))
     assert walk(strategy, graph, np.array([0]), rate).revisited.tolist() == [1, 3, 2, 5, 0]
     assert strategy.given_up().tolist() == [0, 5]
 

@@ -8,13 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from recrawl.assess.coherence import expected_coherence
-from recrawl.capture import best_valley, sharc_optimal
-from recrawl.capture.best_valley import best_valley as valley_of
-from recrawl.capture.optimal_groups import alike
-from recrawl.capture.optimal_prices import coherence_bound, improved_prices, knots, settled_prices, share_of_knots
-from recrawl.capture.sharc_optimal import optimal
-from recrawl.capture.sharc_selective import sharc_selective
+from recrawl.assess.site_capture.blur_coherence import expected_coherence
+from recrawl.capture.visit_revisit import best_valley, sharc_optimal
+from recrawl.capture.visit_revisit.best_valley import best_valley as valley_of
+from recrawl.capture.visit_revisit.sharc_optimal import (
+    alike,
+    coherence_bound,
+    converged_prices,
+    improved_prices,
+    knots,
+    optimal,
+    share_of_knots,
+)
+from recrawl.capture.visit_revisit.sharc_selective import sharc_selective
 
 RATE = st.floats(0.0, 3.0)
 WEIGHT = st.sampled_from([0.0, 0.5, 1.0, 3.0])
@@ -110,7 +116,7 @@ def test_settled_prices_prove_an_exact_assignment():
     rng = np.random.default_rng(2)
     worth = np.exp(-np.outer(rng.uniform(0.0, 0.5, 30), 2.0 * np.arange(30)))
     place = linear_sum_assignment(worth, maximize=True)[1]
-    price = settled_prices(worth, place, np.zeros(30), rounds=1_000)
+    price = converged_prices(worth, place, np.zeros(30), rounds=1_000)
     dual = price.sum() + (worth - price).max(axis=1).sum()
     assert dual == pytest.approx(worth[np.arange(30), place].sum(), rel=1e-9)
 

@@ -7,13 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.assess.blur import capture_blur
-from recrawl.capture import STRATEGIES, Terms
-from recrawl.capture.bfs import BreadthFirst
-from recrawl.capture.dfs import DepthFirst
-from recrawl.capture.hottest import HottestFirst, HottestLast
-from recrawl.capture.revisited import Revisited, RevisitOrder
-from recrawl.capture.sharc_offline import centred_start, organ_pipes
+from recrawl.assess.site_capture.blur_coherence import capture_blur
+from recrawl.capture import STRATEGIES, CaptureTerms
+from recrawl.capture.single_visit.baseline_orders import BreadthFirst, DepthFirst, HottestFirst, HottestLast
+from recrawl.capture.single_visit.sharc_single_visit import centred_start, organ_pipes
+from recrawl.capture.visit_revisit.pyramid import RevisitedStrategy, RevisitOrder
 from recrawl.capture.walk import LinkGraph, walk
 
 # The site of SHARC Figure 4.1: p0 → p1, p2; p1 → p3, p4; p2 → p5.
@@ -69,12 +67,12 @@ def test_half_a_delay_earlier_can_be_better_than_theorem_4_4():
 def test_sharc_offline_visits_by_its_plan(rates):
     rate = np.array(rates)
     graph = LinkGraph(np.zeros(len(rate) + 1, dtype=np.int64), np.empty(0, dtype=np.int64))
-    done = walk(STRATEGIES["sharc-offline"](Terms(delay=1.0)), graph, np.arange(len(rate)), rate)
+    done = walk(STRATEGIES["sharc-offline"](CaptureTerms(delay=1.0)), graph, np.arange(len(rate)), rate)
     assert done.plan().visit.tolist() == organ_pipes(rate).visit.tolist()
 
 
 def test_pages_found_after_the_plan_was_made_come_behind_it():
-    strategy = STRATEGIES["sharc-offline"](Terms(delay=1.0))
+    strategy = STRATEGIES["sharc-offline"](CaptureTerms(delay=1.0))
     strategy.discover(np.array([10, 11, 12]), np.array([3.0, 1.0, 2.0]))
     assert strategy.next_page() == 11
     strategy.discover(np.array([20, 21]), np.array([9.0, 0.0]))
@@ -83,7 +81,7 @@ def test_pages_found_after_the_plan_was_made_come_behind_it():
 
 @pytest.mark.parametrize(("order", "lengths"), [(RevisitOrder.FIFO, [6] * 6), (RevisitOrder.LIFO, [11, 9, 7, 5, 3, 1])])
 def test_revisits_are_equidistant_or_nested(order, lengths):
-    plan = walk(Revisited(BreadthFirst(), order), SITE, np.array([0]), np.arange(6.0)).plan()
+    plan = walk(RevisitedStrategy(BreadthFirst(), order), SITE, np.array([0]), np.arange(6.0)).plan()
     assert (plan.revisit - plan.visit).tolist() == lengths
 
 

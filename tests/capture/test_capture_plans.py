@@ -7,19 +7,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.assess.blur import capture_blur
-from recrawl.assess.coherence import expected_coherence
-from recrawl.capture import STRATEGIES, Terms
-from recrawl.capture.best_valley import best_valley
-from recrawl.capture.fixed_interval import around_middle
-from recrawl.capture.pyramid import pyramid, pyramid_lengths
-from recrawl.capture.selective_weighted import best_sacrifice, sacrificed_coherence
-from recrawl.capture.sharc_intervals import confidence_slots, schedule_intervals, sharc_intervals
-from recrawl.capture.sharc_offline import centred_start, organ_pipes
-from recrawl.capture.sharc_optimal import sharc_optimal
-from recrawl.capture.sharc_revisits import sharc_revisits
-from recrawl.capture.sharc_selective import Ranked, hopeless_pages, sharc_selective
-from recrawl.capture.sharc_threshold import hopeful_pages, sharc_threshold
+from recrawl.assess.site_capture.blur_coherence import capture_blur, expected_coherence
+from recrawl.capture import STRATEGIES, CaptureTerms
+from recrawl.capture.single_visit.sharc_single_visit import centred_start, organ_pipes
+from recrawl.capture.visit_revisit.best_valley import best_valley
+from recrawl.capture.visit_revisit.pyramid import around_middle, pyramid, pyramid_lengths, sharc_revisits
+from recrawl.capture.visit_revisit.sharc_intervals import confidence_slots, schedule_intervals, sharc_intervals
+from recrawl.capture.visit_revisit.sharc_optimal import sharc_optimal
+from recrawl.capture.visit_revisit.sharc_selective import (
+    RankedByHeat,
+    best_sacrifice,
+    hopeless_pages,
+    sacrificed_coherence,
+    sharc_selective,
+)
+from recrawl.capture.visit_revisit.sharc_threshold import hopeful_pages, sharc_threshold
 
 RATE = st.floats(0.0, 3.0)
 PAGES = st.lists(st.tuples(RATE, st.sampled_from([0.5, 1.0, 3.0])), min_size=1, max_size=6)
@@ -174,7 +176,7 @@ def test_pages_so_hot_that_nothing_can_be_saved_are_given_up_for_one_that_can():
 def test_the_best_number_of_hottest_pages_is_nearly_as_good_as_trying_each(seed):
     rng = np.random.default_rng(seed)
     rate = np.sort(rng.lognormal(np.log(0.02), 1.5, 300))[::-1]
-    ranked = Ranked(rate, np.ones(300), 0.0, 2.0)
+    ranked = RankedByHeat(rate, np.ones(300), 0.0, 2.0)
     exact, fast = ranked.selected(), ranked.prefix(ranked.best_prefix())
     worth = [sacrificed_coherence(rate, np.ones(300), hopeless, 0.0, 2.0) for hopeless in (exact, fast)]
     assert worth[1] >= 0.9999 * worth[0]
@@ -189,7 +191,7 @@ def test_pages_that_matter_are_not_given_up_for_those_that_do_not():
 
 @pytest.mark.parametrize("name", ["sharc-selective", "sharc-optimal", "sharc-threshold", "sharc-intervals"])
 def test_pages_found_after_the_plan_lie_inside_it(name):
-    strategy = STRATEGIES[name](Terms(delay=1.0))
+    strategy = STRATEGIES[name](CaptureTerms(delay=1.0))
     strategy.discover(np.array([10, 11, 12]), np.array([0.3, 0.1, 0.2]))
     planned = [strategy.next_page()]
     strategy.discover(np.array([20, 21]), np.array([9.0, 0.0]))

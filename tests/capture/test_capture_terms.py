@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from recrawl.capture import EXPECTING, STRATEGIES, THRESHOLDED, Terms
+from recrawl.capture import EXPECTING, STRATEGIES, THRESHOLDED, CaptureTerms
 from recrawl.capture.walk import LinkGraph, walk
 
 PAGES = 60
@@ -21,8 +21,8 @@ def orders(name, terms):
 
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
 def test_terms_make_a_difference_where_they_are_said_to(name):
-    usual = list(orders(name, Terms(delay=1.0, expected=PAGES)))
-    expecting = [list(orders(name, Terms(delay=1.0, expected=number))) for number in (1, 10 * PAGES)]
+    usual = list(orders(name, CaptureTerms(delay=1.0, expected=PAGES)))
+    expecting = [list(orders(name, CaptureTerms(delay=1.0, expected=number))) for number in (1, 10 * PAGES)]
     assert any(other != usual for other in expecting) == (name in EXPECTING)
-    thresholds = [list(orders(name, Terms(delay=1.0, expected=PAGES, threshold=tau))) for tau in (0.2, 0.6)]
+    thresholds = [list(orders(name, CaptureTerms(delay=1.0, expected=PAGES, threshold=tau))) for tau in (0.2, 0.6)]
     assert any(other != usual for other in thresholds) == (name in THRESHOLDED)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+import hashlib
 import json
+import re
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from recrawl.errors import ExitCode
 from recrawl.store.open import open_store
+from recrawl.time import to_http_date, to_iso
 
 WGET = Path(__file__).parents[1] / "data" / "wget"
 
@@ -20,13 +26,14 @@ def test_an_index_that_leaves_repeats_out_proves_nothing_about_coherence(run, tm
     index = WGET / "deduplicated" / "all.cdx"
     said = run("assess", index).stdout
     assert "the index of site.example seems to be deduplicated" in said
-    assert "6 changed, 0 gone; 15 not seen again. How many were unchanged in between (coherent) is not known." in said
+    assert "6 changed, 0 gone; 15 not observed again. The number of unchanged (coherent) captures is not known." in said
     assert "The last crawl of site.example that was seen again" not in said  # its coherence is not known either
     told = json.loads(run("assess", index, "--json").stdout)
     # /news/3 and 4 are not listed once, the eleven pages that never change twice.
     assert told["deduplicated"] == [
         {"site": "site.example", "comparisons": 6, "repeats": 0, "absent": 24, "coherenceKnown": False}
     ]
+    assert "of the 4 pages whose rates are known: " in said
     for table in ("crawls", "sections", "worstPages"):
         assert told[table]
         assert {row["coherent"] for row in told[table]} == {row["expected_coherent"] for row in told[table]} == {None}
@@ -34,7 +41,18 @@ def test_an_index_that_leaves_repeats_out_proves_nothing_about_coherence(run, tm
     assert run("report", index, "--output", tmp_path / "report.html").returncode == 0
     report = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "seems to be deduplicated" in report
-    assert "captures that found a page unchanged are not listed" in report  # in place of "0% coherent"
+    assert "unchanged captures are not listed" in report  # in place of "0% coherent"
+
+
+@pytest.mark.parametrize("source", ["counter/*.warc.gz", "quick/all.cdx"])
+def test_where_no_page_was_seen_again_nothing_is_counted(run, source):
+    told = json.loads(run("assess", *sorted(WGET.glob(source)), "--limit", "50", "--json").stdout)
+    rows = [row for table in ("crawls", "sections", "worstPages") for row in told[table]]
+    unseen = [row for row in rows if row["captures"] == row["unseen"]]
+    assert unseen
+    names = ("coherent", "changed", "links_changed", "missing")
+    assert {row[name] for row in unseen for name in names} == {None}
+    assert all(row[name] is not None for row in rows if row not in unseen for name in names)
 
 
 def test_a_workspace_with_such_an_index_says_the_same(run, workspace):
@@ -64,7 +82,7 @@ def test_pages_that_differ_at_every_download_may_be_an_index_that_leaves_repeats
     said, told = run("assess", index).stdout, json.loads(run("assess", index, "--json").stdout)
     assert ("Either these pages differ at every download" in said) is suspected
     assert [one["coherenceKnown"] for one in told["deduplicated"]] == [True] * suspected
-    assert all(row["coherent"] == 0 for row in told["crawls"])
+    assert {row["coherent"] for row in told["crawls"]} == {0, None}  # of the last crawl nothing was seen again
 
 
 # -- downloads of a page in quick succession --------------------------------------------------------
@@ -93,18 +111,49 @@ def test_assess_and_import_merge_alike_and_tell(run, workspace):
     assert (by_file["captures"], by_file["crawlsCount"]) == (45, 3)
 
 
+def test_files_and_workspace_give_the_same_rates_and_blur(run, workspace, tmp_path):
+    """In both, when servers say that pages changed between captures is heard."""
+    start, archive, captures = 1_700_000_000.0, tmp_path / "a.warc.gz", []
+    for day, number in product(range(4), range(12)):
+        time = start + 86_400.0 * day + number
+        edition = int((time - start) / 52_000.0) if number < 6 else 0
+        head = {"Content-Type": "text/html", "Last-Modified": to_http_date(start + 52_000.0 * edition)}
+        captures.append((to_iso(time), f"http://a.example/{number}", f"<p>Edition {edition}".encode(), head))
+    write_warc(archive, captures)
+    assert run("import", archive, "-w", workspace).returncode == 0
+    outside, files = pages_of(run, archive)
+    inside, ours = pages_of(run, "-w", workspace)
+    assert inside == outside
+    files["words"] = [line for line in files["words"] if "holds captures" not in line]
+    files["merged"]["within"] = None  # of a workspace, each import had its own
+    for name in set(files) - {"files"}:
+        assert ours.get(name) == files[name], name
+    assert any(row["changes_per_day"] for row in outside.values())
+    said = []
+    for place, asked in (("files", (archive,)), ("ours", ("-w", workspace))):
+        assert run("report", *asked, "--output", tmp_path / f"{place}.html").returncode == 0
+        text = (tmp_path / f"{place}.html").read_text(encoding="utf-8")
+        said.append(re.findall(r"[^<>\n]*more expected[^<>\n]*", text))
+    assert said[0] == said[1]
+
+
 # -- settings ---------------------------------------------------------------------------------------
 
 
-def test_files_are_judged_by_the_settings_that_are_given(run):
-    def changed(*more):
-        told = json.loads(run("assess", *sorted((WGET / "counter").glob("*.warc.gz")), *more, "--json").stdout)
+def test_archives_are_judged_by_the_settings_that_are_given(run, workspace):
+    def changed(*more, files=tuple(sorted((WGET / "counter").glob("*.warc.gz")))):  # noqa: B008 - a constant
+        told = json.loads(run("assess", *files, *more, "--json").stdout)
         return {row["url"] for row in told["worstPages"] if row["changed"]}
 
     news = {f"http://site.example/news/{number}.html" for number in range(1, 5)}
     assert changed("--set", "detect.ignore_selectors=p.count", "--limit", "50") == news
     # A tenth of the words is more than a counter, but on the start page, which has few, and less than a new text.
     assert changed("--set", "detect.min_change=0.1", "--limit", "50") - {"http://site.example/"} == news
+    taken = run("import", *sorted((WGET / "counter").glob("*.warc.gz")), "-w", workspace)
+    assert taken.returncode == 0
+    assert changed("--set", "detect.min_change=0.1", "--limit", "50") == changed(
+        "--set", "detect.min_change=0.1", "--limit", "50", files=("-w", workspace)
+    )
     wrong = run("assess", *(WGET / "counter").glob("*.warc.gz"), "--set", "detect.min_chance=0.1")
     assert wrong.returncode == ExitCode.BAD_CONFIG
 
@@ -129,7 +178,7 @@ def test_what_pages_embed_is_kept_but_nothing_to_come_back_to(run, workspace, so
     listed = json.loads(run("list", "pages", "-w", workspace, "--limit", "50", "--json").stdout)
     assert {row["url"] for row in listed if row["importance"] == 0} == RESOURCES
     assert {row["url"] for row in listed if row["next_due"] is None} == RESOURCES
-    assert all(row["looks"] for row in listed)  # they have captures, which can be replayed
+    assert all(row["observations"] for row in listed)  # they have captures, which can be replayed
     with open_store(workspace / "recrawl.db") as store:
         assert set(store.urls(store.resources())) == RESOURCES
         assert store.capture_counts(store.resources()).min() == 3
@@ -137,6 +186,11 @@ def test_what_pages_embed_is_kept_but_nothing_to_come_back_to(run, workspace, so
     assert (set(inside) & RESOURCES, told["leftOut"]) == (set(), 4)
     outside, told = pages_of(run, *files)
     assert (set(outside), told["leftOut"]) == (set(inside), 4)
+    status = json.loads(run("status", "-w", workspace, "--json").stdout)
+    assert (status["pages"], status["seen"], status["resources"]) == (15, 15, 4)
+    said = run("status", "-w", workspace).stdout
+    assert "15 on 1 host, 15 of them seen" in said
+    assert "4 of imported archives" in said
     rates = json.loads(run("rates", "-w", workspace, "--limit", "50", "--json").stdout)
     assert {row["url"] for row in rates} == set(inside)
     planned = json.loads(run("plan", "-w", workspace, "--limit", "50", "--json").stdout)
@@ -150,10 +204,14 @@ def test_resources_are_pages_if_somebody_wants_them(run, workspace):
     assert run("add", one, "-w", workspace).returncode == 0
     assert set(pages_of(run, "-w", workspace)[0]) & RESOURCES == {one}
     # Importing it anew takes nothing away from what was asked for.
-    assert run("import", *files, "-w", workspace, "--again").returncode == 0
+    assert run("import", *files, "-w", workspace, "--reimport").returncode == 0
     assert set(pages_of(run, "-w", workspace)[0]) & RESOURCES == {one}
     wanted = ("--set", "archive.resources=pages")
-    assert set(pages_of(run, *files, *wanted)[0]) > RESOURCES
+    outside, inside = (pages_of(run, *place, *wanted) for place in (files, ("-w", workspace)))
+    assert set(outside[0]) > RESOURCES
+    assert verdicts(outside[0]) == verdicts(inside[0])
+    assert all(inside[0][url]["changes_per_day"] is not None for url in RESOURCES)
+    assert set(pages_of(run, "-w", workspace)[0]) & RESOURCES == {one}
     assert run("import", *files, "-w", workspace, *wanted).returncode == 0
     assert set(pages_of(run, "-w", workspace)[0]) > RESOURCES
     listed = json.loads(run("list", "pages", "-w", workspace, "--limit", "50", "--json").stdout)
@@ -210,13 +268,93 @@ def test_what_differs_in_every_capture_of_every_page_is_noise_in_files_and_works
     inside, known = pages_of(run, "-w", workspace)
     assert verdicts(inside) == truth
     assert known["noise"] == told["noise"]
-    # And without it, alike: everything changed.
+    # And without it, alike: everything changed. The workspace stays as it is.
     off = ("--set", "detect.learn_from_archives=no")
-    assert run("import", *files, "-w", workspace, "--again", *off).returncode == 0
+    asked, said = pages_of(run, "-w", workspace, *off)
+    assert verdicts(asked) == dict.fromkeys(truth, (0, 2))
+    assert said["noise"] == {}
+    assert verdicts(pages_of(run, "-w", workspace)[0]) == truth
+    again = json.loads(run("import", *files, "-w", workspace, "--reimport", "--json", *off).stdout)
+    assert (again["visits_new"], again["visits_judged_anew"]) == (0, 24)
     inside, known = pages_of(run, "-w", workspace)
     outside, told = pages_of(run, *files, *off)
     assert verdicts(inside) == verdicts(outside) == dict.fromkeys(truth, (0, 2))
     assert known["noise"] == told["noise"] == {}
+
+
+def test_noise_that_captures_taught_is_shown_and_forgotten_like_any_other(run, workspace):
+    files = sorted((WGET / "counter").glob("*.warc.gz"))
+    assert run("import", *files, "-w", workspace).returncode == 0
+    [row] = json.loads(run("list", "noise", "-w", workspace, "--json").stdout)
+    assert (row["host"], row["where"], row["differed"]) == ("site.example", "all pages", "30 of 30")
+    assert (row["learned_from"], row["text"][:22]) == ("captures in archives", "This site was visited ")
+    [host] = json.loads(run("list", "hosts", "-w", workspace, "--json").stdout)
+    assert host["masked"] == 1
+    said = " ".join(run("explain", "http://site.example/docs/1.html", "-w", workspace).stdout.split())
+    assert "another verdict" not in said
+    assert "learned: it differed on 30 of the last 30 visits to this host" in said
+    reset = run("noise", "reset", "site.example", "-w", workspace)
+    assert "1 masked part reset" in reset.stdout
+    assert "57 imported visits classified again" in reset.stdout
+    assert json.loads(run("list", "noise", "-w", workspace, "--json").stdout) == []
+    pages, told = pages_of(run, "-w", workspace)
+    assert verdicts(pages) == dict.fromkeys(pages, (0, 2))
+    assert told["noise"] == {}
+
+
+def write_warc(path, captures):
+    """An archive file of (time, URL, body, headers). Bytes that a URL had the last time are in a revisit record."""
+    digests: dict[str, str] = {}
+    with path.open("wb") as stream:
+        for number, (time, url, body, headers) in enumerate(captures):
+            digest = base64.b32encode(hashlib.sha1(body, usedforsecurity=False).digest()).decode()
+            repeats = digests.get(url) == digest
+            digests[url] = digest
+            http = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+            block = f"HTTP/1.1 200 OK\r\n{http}\r\n".encode() + (b"" if repeats else body)
+            about = {
+                "WARC-Type": "revisit" if repeats else "response",
+                "WARC-Record-ID": f"<urn:uuid:00000000-0000-0000-0000-{number:012}>",
+                "WARC-Date": time,
+                "WARC-Target-URI": url,
+                "WARC-Payload-Digest": f"sha1:{digest}",
+                "Content-Type": "application/http; msgtype=response",
+                "Content-Length": str(len(block)),
+            }
+            if repeats:
+                about["WARC-Profile"] = "http://netpreserve.org/warc/1.0/revisit/identical-payload-digest"
+            head = "".join(f"{name}: {value}\r\n" for name, value in about.items())
+            stream.write(gzip.compress(f"WARC/1.0\r\n{head}\r\n".encode() + block + b"\r\n\r\n"))
+    return path
+
+
+def news_of(day, number):
+    """A page of fourteen: the paragraph of news is another every day on five of them."""
+    latest = f"Latest: {'abcdef'[day - 1] * 6} {number}" if number < 5 else f"Latest: nothing on page {number}"
+    return f"<h1>Page {number}</h1><p>{'words of it ' * 50}</p><p>{latest}</p>".encode()
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_captures_that_are_known_to_be_equal_are_evidence_against_noise(run, tmp_path, first):
+    """As Heritrix and wget write them: the second of equal captures is a revisit record."""
+    html = {"Content-Type": "text/html"}
+    days = {
+        day: [
+            (f"2024-01-{day:02}T00:00:00Z", f"http://m.example/{number}.html", news_of(day, number), html)
+            for number in range(14)
+        ]
+        for day in range(1, 7)
+    }
+    files = [write_warc(tmp_path / "all.warc.gz", [one for day in days.values() for one in day])]
+    if first > 1:  # the archive file with the bytes that never change is not here
+        size = write_warc(tmp_path / "first.warc.gz", days[1]).stat().st_size
+        (tmp_path / "later.warc.gz").write_bytes(files[0].read_bytes()[size:])
+        files = [tmp_path / "later.warc.gz"]
+    found, told = pages_of(run, *files)
+    pairs = 6 - first
+    truth = {f"http://m.example/{number}.html": (0, pairs) if number < 5 else (pairs, 0) for number in range(14)}
+    assert verdicts(found) == truth
+    assert told["noise"] == {}
 
 
 def test_crawls_imported_one_after_the_other_are_judged_as_if_at_once(run, workspace):

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from recrawl.crawl.clock import RealClock
-from recrawl.living.web import LivingWeb
 from recrawl.simulate.sites import lognormal_rates, tree_site
 from recrawl.store.open import open_store
 from recrawl.time import HOUR
+from recrawl_testweb.virtual_web_server import VirtualWebServer
 
 PAGES = 30
 CLOCKS = 0.005
@@ -38,7 +38,7 @@ def started(folder, *arguments):
 def kill_after(process, store, steps):
     """Kill the process as soon as so many steps are recorded."""
     try:
-        for _ in range(12_000):  # two minutes: machine code may have to be made first
+        for _ in range(12_000):  # two minutes: compiled code may have to be made first
             captures = store.site_captures()
             if captures and len(store.site_log(captures[0].id).steps) >= steps:
                 return
@@ -57,7 +57,7 @@ def test_a_capture_survives_kills_in_both_phases(workspace):
     now = clock.now()
     site = tree_site("site", rate, start=now - HOUR, end=now + HOUR, rng=rng, outdegree=5)
     with (
-        LivingWeb(replace(site, hosts=("site.localhost",)), clock) as living,
+        VirtualWebServer(replace(site, hosts=("site.localhost",)), clock) as living,
         open_store(workspace / "recrawl.db") as store,
     ):
         home = living.seeds()[0]
@@ -73,11 +73,11 @@ def test_a_capture_survives_kills_in_both_phases(workspace):
         log = store.site_log(capture.id)
         urls = store.urls(log.found.page)
         number = {url: place for place, url in enumerate(living.urls())}
-    looks = {}
+    observations = {}
     for step in log.steps:
-        looks.setdefault(number[urls[step.number]], []).append(step)
-    assert set(looks) == set(range(PAGES))
-    assert all([step.revisit for step in seen] == [False, True] for seen in looks.values())
+        observations.setdefault(number[urls[step.number]], []).append(step)
+    assert set(observations) == set(range(PAGES))
+    assert all([step.revisit for step in seen] == [False, True] for seen in observations.values())
     # Only what was on its way when a process was killed was asked for once more.
     asked = np.bincount(requests.page[requests.page >= 0], minlength=PAGES)
     assert asked.min() == 2
@@ -85,7 +85,7 @@ def test_a_capture_survives_kills_in_both_phases(workspace):
     # A page that seems to have changed is looked at twice before that is believed.
     assert (asked - 2).sum() <= 2 + len(said["changedPages"])
     assert said["pages"] == PAGES
-    judge_by_the_truth(site, looks, requests, {number[url] for url in said["changedPages"]})
+    judge_by_the_truth(site, observations, requests, {number[url] for url in said["changedPages"]})
     assert said["coherence"]["coherent"] + len(said["changedPages"]) == PAGES
     checked = subprocess.run(
         [WARCIO, "check", "-v", *(workspace / "warc").glob("*.warc.gz")], capture_output=True, text=True, check=False
@@ -94,14 +94,14 @@ def test_a_capture_survives_kills_in_both_phases(workspace):
     assert not list((workspace / "warc").glob("*.open"))
 
 
-def judge_by_the_truth(site, looks, requests, changed):
+def judge_by_the_truth(site, observations, requests, changed):
     """Pages whose version the server changed between the two looks are those called changed, and no other.
 
     A look is timed when the request sets out; what it sees is the version when the server has it. Pages that differ
     again when they are looked at once more may be taken for noisy.
     """
     judged = 0
-    for page, (first, second) in looks.items():
+    for page, (first, second) in observations.items():
         arrived = requests.time[requests.page == page]
         before = site.version(page, arrived[arrived > first.time - CLOCKS].min())
         after = {int(site.version(page, when)) for when in arrived[arrived > second.time - CLOCKS].tolist()}

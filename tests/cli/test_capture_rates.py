@@ -4,14 +4,14 @@ import json
 
 import numpy as np
 
-from recrawl.cli.capture_rates import BelievedRates
-from recrawl.crawl.capture_order import CaptureOrder
-from recrawl.crawl.capture_terms import RateSource
-from recrawl.estimate import sitemap
-from recrawl.estimate.empirical_bayes import UNKNOWN_RATE
+from recrawl.app.site_capture.capture_rates import BelievedRates
+from recrawl.crawl.site_capture.capture_order import CaptureOrder
+from recrawl.crawl.site_capture.capture_terms import RateSource
+from recrawl.estimate.posterior.gamma_posterior import UNKNOWN_RATE
+from recrawl.estimate.signals import changefreq_prior
 from recrawl.model import Verdict, Visits
 from recrawl.store.open import open_store
-from recrawl.store.values import Claims
+from recrawl.store.store_values import ClaimColumns
 from recrawl.time import DAY
 
 URLS = [f"http://a.example/{path}" for path in ("seen", "listed", "beside", "busy")]
@@ -26,7 +26,9 @@ def test_rates_come_from_visits_else_from_claims_else_from_around(tmp_path):
         times = START + DAY * np.arange(1, 31)
         for page, verdict in ((seen, Verdict.UNCHANGED), (busy, Verdict.CHANGED)):
             store.record(Visits.of(np.full(30, page), times, verdict=verdict))
-        daily = Claims(np.array([listed]), np.array([START]), ["map"], np.array([-np.inf]), np.array([3]), np.ones(1))
+        daily = ClaimColumns(
+            np.array([listed]), np.array([START]), ["map"], np.array([-np.inf]), np.array([3]), np.ones(1)
+        )
         store.add_claims(daily)
         rate = dict(zip(pages.tolist(), BelievedRates(store, times[-1])(pages).tolist(), strict=True))
         assert rate[int(seen)] < 1 / (20 * DAY) < 1 / (3 * DAY) < rate[int(busy)]
@@ -45,17 +47,17 @@ def test_where_rates_come_from_can_be_chosen(tmp_path):
             store.record(Visits.of(np.full(30, page), times, verdict=Verdict.CHANGED))
         weekly = np.full(2, 4)
         claimed = np.array([listed, both])
-        store.add_claims(Claims(claimed, np.full(2, START), ["map"] * 2, np.full(2, -np.inf), weekly, np.ones(2)))
+        store.add_claims(ClaimColumns(claimed, np.full(2, START), ["map"] * 2, np.full(2, -np.inf), weekly, np.ones(2)))
 
         def rates(source):
             return dict(zip(URLS, BelievedRates(store, times[-1], source)(pages).tolist(), strict=True))
 
-        known, belief, around = (rates(RateSource(name)) for name in ("known", "belief", "around"))
+        known, belief, around = (rates(RateSource(name)) for name in ("known", "belief", "neighbours"))
         literal, corrected, equal = (rates(RateSource(name)) for name in ("sitemap", "sitemap-corrected", "equal"))
     a, b, c, d = URLS
     assert known == {a: belief[a], b: literal[b], c: belief[c], d: around[d]}
-    assert [literal[url] for url in (b, c)] == sitemap.rates(weekly, "literal").tolist()
-    assert [corrected[url] for url in (b, c)] == sitemap.rates(weekly, "corrected").tolist()
+    assert [literal[url] for url in (b, c)] == changefreq_prior.rates(weekly, "literal").tolist()
+    assert [corrected[url] for url in (b, c)] == changefreq_prior.rates(weekly, "corrected").tolist()
     assert corrected[b] > 50 * literal[b]
     assert literal[a] == corrected[a] == around[a] == around[b] == belief[b] != belief[a]
     assert set(equal.values()) == {UNKNOWN_RATE}
@@ -82,18 +84,18 @@ def test_which_pages_the_model_speaks_for(tmp_path):
         seen, listed, *_ = pages = store.discover(URLS, START)
         store.record(Visits.of(np.full(9, seen), START + DAY * np.arange(1, 10), verdict=Verdict.CHANGED))
         said = np.array([listed])
-        store.add_claims(Claims(said, np.array([START]), ["map"], np.array([-np.inf]), np.array([4]), np.ones(1)))
+        store.add_claims(ClaimColumns(said, np.array([START]), ["map"], np.array([-np.inf]), np.array([4]), np.ones(1)))
 
-        def foretold(source, expected=lambda page: (1.0 + page) / DAY):
+        def predicted(source, expected=lambda page: (1.0 + page) / DAY):
             rates = BelievedRates(store, START + 10 * DAY, source, expected)
-            mine = rates.foretold(pages)
+            mine = rates.predicted(pages)
             assert (rates(pages)[mine] == (1.0 + pages[mine]) / DAY).all()
             assert not (rates(pages)[~mine] == (1.0 + pages[~mine]) / DAY).any()
             return mine.tolist()
 
-        assert foretold(RateSource.KNOWN) == [False, False, True, True]
-        assert foretold(RateSource.BELIEF) == [False, True, True, True]
-        assert foretold(RateSource.SITEMAP) == [True, False, True, True]
-        assert foretold(RateSource.AROUND) == [True] * 4
-        assert foretold(RateSource.EQUAL) == [False] * 4
-        assert not BelievedRates(store, START).foretold(pages).any()
+        assert predicted(RateSource.KNOWN) == [False, False, True, True]
+        assert predicted(RateSource.BELIEF) == [False, True, True, True]
+        assert predicted(RateSource.SITEMAP) == [True, False, True, True]
+        assert predicted(RateSource.NEIGHBOURS) == [True] * 4
+        assert predicted(RateSource.EQUAL) == [False] * 4
+        assert not BelievedRates(store, START).predicted(pages).any()

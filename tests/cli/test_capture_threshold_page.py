@@ -2,8 +2,8 @@
 
 import re
 
-from recrawl.cli.experiments.sharc_threshold import _marked, _shrinking_grid
-from recrawl.simulate.capture_published import THRESHOLDS, threshold_settings
+from recrawl_lab.experiments.experiment_sharc_threshold import _marked, _shrinking_grid
+from recrawl_lab.trials.capture_published import THRESHOLDS, threshold_settings
 
 
 def test_numbers_that_look_alike_are_marked_alike():

@@ -8,12 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 from click import unstyle
 
-from recrawl.cli.experiments.classes import run
-from recrawl.cli.experiments.classes_report import PUBLISHED_LEARNERS
-from recrawl.cli.recorded_looks import recorded_pages
-from recrawl.predict.class_learners import LEARNERS
-from recrawl.simulate.class_learning import FEATURES
+from recrawl.predict.learners.class_learners import LEARNERS
 from recrawl.time import DAY
+from recrawl_lab.experiments.experiment_classes import PUBLISHED_LEARNERS, run
+from recrawl_lab.recorded_versions import recorded_pages
+from recrawl_lab.trials.class_learning import FEATURES
 
 BEGIN = 1_600_000_000
 GAPS = (2, 8, 40, 160)
@@ -69,6 +68,7 @@ def sources(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_learners_and_starts_see_what_tells(sites, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # to rich that is a terminal
     run(sites, tmp_path / "out", seed=1, repeats=1, days=200)
@@ -79,7 +79,7 @@ def test_learners_and_starts_see_what_tells(sites, tmp_path, capsys, monkeypatch
     of_logs = {(row["learner"], row["features"]): float(row["error"]) for row in learned if "log" in row["classes"]}
     assert of_logs["tree", "chosen"] < 0.25
     text, waited = capsys.readouterr()
-    assert "Getting ready" in waited
+    assert "Starting" in waited
     assert "27/27" in unstyle(waited)  # reading; for both kinds of classes the starts, the learners, and 11 methods
     assert "Chosen: `images`" in text
     assert all(f"{error:.1%}" in text for error, _ in PUBLISHED_LEARNERS.values())
@@ -94,7 +94,7 @@ def test_pages_of_collections_have_their_own_looks(sites):
     found = recorded_pages(sites)
     assert [one.name for one in found.collections] == ["a", "b"]
     numbers = [int(url.rpartition("/")[2]) for one in found.collections for url in one.urls]
-    table = found.looks(np.arange(len(numbers)), np.full(len(numbers), BEGIN + DAY))
+    table = found.observations(np.arange(len(numbers)), np.full(len(numbers), BEGIN + DAY))
     assert (table.column("images") // 3).tolist() == [number % 4 for number in numbers]
     assert table.column("inlinks")[numbers.index(5)] == 1.0
 
@@ -102,6 +102,6 @@ def test_pages_of_collections_have_their_own_looks(sites):
 def test_sources_are_known_by_their_sizes(sources):
     found = recorded_pages(sources)
     numbers = [int(url.rpartition("/")[2]) for one in found.collections for url in one.urls]
-    table = found.looks(np.arange(len(numbers)), np.full(len(numbers), BEGIN + DAY))
+    table = found.observations(np.arange(len(numbers)), np.full(len(numbers), BEGIN + DAY))
     assert table.column("content_size").tolist() == numbers
     assert np.isnan(table.column("images")).all()

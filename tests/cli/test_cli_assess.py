@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from recrawl.errors import ExitCode
-from recrawl.formats.warc import WarcWriter
+from recrawl.formats.warc.warc_writer import WarcWriter
 from recrawl.model import Capture
 from recrawl.time import DAY, VirtualClock, to_timestamp14
 
@@ -50,10 +50,11 @@ def test_an_index_that_somebody_made_is_judged(run, weekly):
     said = done.stdout
     assert "1 of 1 file holds captures." in said
     assert "8 captures of 4 pages on 1 site" in said
-    assert "Besides, 1 look found no page." in said
+    assert "In addition, 1 observation found no page." in said
     assert "in 3 crawls." in said
-    assert "3 unchanged in between (coherent), 1 changed, 1 gone; 3 not seen again" in said
-    assert "The last crawl of site.org that was seen again:" in said
+    assert "   added later   " in said, "in the first crawl all pages are new, and none came later"
+    assert "3 unchanged (coherent), 1 changed, 1 gone; 3 not observed again" in said
+    assert "The last crawl of site.org with a later crawl:" in said
     assert said.index("Sections, worst first") < said.index("Pages, worst first")
     assert "http://site.org/news/" in said
 
@@ -65,7 +66,10 @@ def test_programs_get_the_same_as_json(run, weekly):
     for table in ("sections", "worstPages"):  # every capture is in one of them once
         rows = told[table]
         assert sum(row["captures"] for row in rows) == 8
-        assert all(row["coherent"] + row["changed"] + row["missing"] + row["unseen"] == row["captures"] for row in rows)
+        judged = [sum(row[name] or 0 for name in ("coherent", "changed", "missing")) for row in rows]
+        assert [count + row["unseen"] for count, row in zip(judged, rows, strict=True)] == [
+            row["captures"] for row in rows
+        ]
         blur = [row["blur_total"] for row in rows if row["blur_total"] is not None]
         assert blur == sorted(blur, reverse=True)
         assert all(row["blur_total"] is None for row in rows[len(blur) :])
@@ -76,7 +80,7 @@ def test_programs_get_the_same_as_json(run, weekly):
     assert [(crawl["coherent"], crawl["changed"], crawl["missing"], crawl["new"]) for crawl in by_time] == [
         (1, 1, 1, 0),
         (2, 0, 0, 0),
-        (0, 0, 0, 1),
+        (None, None, None, 1),  # nothing of it was seen again
     ]
     assert told["worstPages"][0]["blur"] >= told["worstPages"][-2]["blur"]
     assert told["lastCrawlSeenAgain"]["coherence"]["coherent"] == 2
@@ -84,7 +88,8 @@ def test_programs_get_the_same_as_json(run, weekly):
 
 def test_a_moment_shows_what_was_valid_together_and_what_breaks_it(run, weekly):
     then = json.loads(run("assess", weekly, "--at", "2023-11-18", "--json").stdout)["shown"]  # after the first crawl
-    assert (then["pages"], then["proved"]) == (4, 1)  # only the first page is bracketed by equal captures
+    # Only the first page is bracketed by equal captures; an index alone proves nothing.
+    assert (then["pages"], then["agreedWithoutBytes"], then["proved"]) == (4, 1, 0)
     together = then["validTogether"]
     assert (together["pages"], together["all"]) == (
         2,
@@ -103,7 +108,7 @@ def test_only_pages_that_match_and_crawls_by_a_named_pause(run, weekly):
     assert (told["pages"], told["crawlsCount"]) == (2, 1)
     none = run("assess", weekly, "--match", "/nowhere/")
     assert none.returncode == ExitCode.ERROR
-    assert "There is no capture to judge of a page like '/nowhere/'." in none.stderr
+    assert "There is no capture to assess of a page like '/nowhere/'." in none.stderr
 
 
 def test_everything_is_written_for_other_tools(run, weekly, tmp_path):
@@ -123,10 +128,10 @@ def test_everything_is_written_for_other_tools(run, weekly, tmp_path):
 
 def test_a_picture_is_drawn(run, weekly, tmp_path):
     assert run("assess", weekly, "--plot", tmp_path / "quality.svg").returncode == 0
-    assert "not seen again" in (tmp_path / "quality.svg").read_text(encoding="utf-8")
+    assert "not observed again" in (tmp_path / "quality.svg").read_text(encoding="utf-8")
     wrong = run("assess", weekly, "--plot", tmp_path / "quality.txt")
     assert wrong.returncode == ExitCode.BAD_CONFIG
-    assert "cannot be told from its name" in wrong.stderr
+    assert "does not determine the format" in wrong.stderr
 
 
 def html(body: str) -> bytes:
@@ -146,6 +151,49 @@ def warcs(tmp_path):
                 time = START + crawl * 7 * DAY + number
                 writer.write(Capture(f"http://site.org{path}", time, 200, head, html(body)))
     return tmp_path / "crawls"
+
+
+def test_only_what_can_be_read_is_provably_as_it_was(run, warcs, tmp_path):
+    """Bytes prove; a file that is gone, an index alone and a line that names another record do not."""
+
+    def shown(*what):
+        done = run("assess", *what, "--at", "2023-11-18", "--json")
+        assert done.returncode == 0, done.stderr
+        told = json.loads(done.stdout)
+        rows = {row["url"].rpartition("/")[2]: row["proved"] for row in told["worstPages"]}
+        return told["shown"], {path for path, proved in rows.items() if proved}, " ".join(told["words"])
+
+    files = sorted(warcs.rglob("*.warc.gz"))
+    found, proved, words = shown(*files)
+    assert (found["proved"], found["agreedWithoutBytes"], proved) == (2, 0, {"a", "c"})
+    assert "2 proved for that time" in words
+    assert "not a proof" not in words
+    found, proved, words = shown(*files, "--digests-only")  # nothing was read, so nothing is proved
+    assert (found["proved"], found["agreedWithoutBytes"], proved) == (0, 2, set())
+
+    place = tmp_path / "archive"
+    assert run("init", place).returncode == 0
+    assert run("import", *files, "-w", place).returncode == 0
+    assert shown("-w", place)[1] == {"a", "c"}
+    planted = cdx(("/planted", 0, "a", 200), ("/planted", 7, "a", 200)).replace(b"a.warc.gz", str(files[0]).encode())
+    (tmp_path / "planted.cdx").write_bytes(planted)
+    assert run("import", tmp_path / "planted.cdx", "-w", place).returncode == 0
+    found, proved, words = shown("-w", place)
+    assert (found["agreedWithoutBytes"], proved) == (1, {"a", "c"})
+    assert "For 1 page more, captures before and after that time agree by the index" in words
+    for file in files:
+        file.unlink()
+    found, proved, words = shown("-w", place)
+    assert (found["proved"], found["agreedWithoutBytes"], proved) == (0, 3, set())
+
+
+def test_all_pages_of_an_index_were_valid_together_only_as_far_as_it_says(run, warcs, tmp_path):
+    (tmp_path / "site.cdx").write_bytes(cdx(*((path, day, "a", 200) for path in ("/a", "/c") for day in (0, 7))))
+    for what, proved in ((tmp_path / "site.cdx", False), (warcs, True)):
+        told = json.loads(run("assess", what, "--match", "*org/[ac]", "--at", "2023-11-18", "--json").stdout)
+        together = told["shown"]["validTogether"]
+        assert (together["pages"], together["all"], together["proved"]) == (2, True, proved)
+        assert any("according to the index" in line for line in told["words"]) is not proved
 
 
 def test_the_tree_of_a_crawl_shows_what_changed_and_folds_the_rest(run, warcs, tmp_path):
@@ -193,7 +241,7 @@ def test_each_file_can_be_a_crawl(run, warcs):
     told = json.loads(run("assess", warcs, "--by-file", "--pause", "99d", "--json").stdout)
     assert [(crawl["captures"], crawl["coherent"], crawl["changed"]) for crawl in told["crawls"]] == [
         (4, 2, 2),
-        (4, 0, 0),
+        (4, None, None),
     ]
     assert json.loads(run("assess", warcs, "--pause", "99d", "--json").stdout)["crawlsCount"] == 1
 
@@ -249,7 +297,7 @@ def test_captures_that_cannot_be_compared_prove_nothing(run, tmp_path):
     (tmp_path / "bare.cdx").write_bytes(cdx(("/", 0, "-", 200), ("/", 9, "-", 200)))
     said = run("assess", tmp_path / "bare.cdx").stdout
     assert "no two captures of a page could be compared" in said
-    assert "nothing is proved to be coherent" in said
+    assert "no page is proved coherent" in said
 
 
 def test_sections_that_change_by_themselves_are_proposed_as_captures(run, tmp_path):

@@ -6,14 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from recrawl.assess.looks import Looks
-from recrawl.cli.assess_recorded import recorded
+from recrawl.app.assess.assessment import recorded
+from recrawl.assess.archive.observations import Observations
 from recrawl.crawl.clock import RealClock
-from recrawl.living.quirks import Quirks
-from recrawl.living.web import LivingWeb
 from recrawl.simulate.sites import tree_site
 from recrawl.store.open import open_store
 from recrawl.time import HOUR
+from recrawl_testweb.fault_injection import FaultProfile
+from recrawl_testweb.virtual_web_server import VirtualWebServer
 
 CONTACT = {"RECRAWL_FETCH_CONTACT": "me@example.org"}
 LOCAL = "fetch.allow_networks=127.0.0.0/8 ::1"
@@ -26,7 +26,9 @@ def site():
     now = clock.now()
     rate = np.where(np.arange(12) % 3 == 2, 20.0, 1e-9)
     web = tree_site("site", rate, start=now - 10.0, end=now + HOUR / 6, rng=rng, outdegree=4)
-    with LivingWeb(replace(web, hosts=("site.localhost",)), clock, quirks=Quirks(crawl_delay=0.0)) as served:
+    with VirtualWebServer(
+        replace(web, hosts=("site.localhost",)), clock, fault_profile=FaultProfile(crawl_delay=0.0)
+    ) as served:
         yield served
 
 
@@ -38,7 +40,7 @@ def test_files_of_a_capture_give_the_statement_of_the_capture(run, workspace, si
         "--set",
         LOCAL,
         "--set",
-        "detect.second_looks=no",
+        "detect.confirm_changes=no",
         "--strategy",
         "sharc-selective-online",
     )
@@ -76,15 +78,17 @@ def check_the_record(run, itself, workspace):
     assert told["crawlsCount"] == told["capturesOnRecord"] == 1
     assert told["lastCrawlSeenAgain"]["coherence"]["coherent"] == itself["coherence"]["coherent"]
     assert told["crawls"][0]["unseen"] == told["crawls"][0]["new"] == 0
-    assert any("statements of 1 capture of its own" in words for words in told["words"])
+    assert any("holds the statements of 1 " in words for words in told["words"])
     tree = (workspace.parent / "tree.graphml").read_text(encoding="utf-8")
     assert "green" in tree
     assert "grey" not in tree  # every page was seen again,
     assert "blue" not in tree  # and none is new
     with open_store(str(workspace / "recrawl.db")) as store:
-        looks = Looks.from_visits(store.visits())
-        record, found = recorded(store, looks), store.site_log(1).found
+        observations = Observations.from_visits(store.visits())
+        record, found = recorded(store, observations), store.site_log(1).found
         parents = {page: found.page[via] for page, via in zip(found.page, found.via, strict=True) if via >= 0}
-        assert {looks.page[row]: looks.page[via] for row, via in enumerate(record.via) if via >= 0} == parents
-        assert len(parents) == len(looks) - 1
+        assert {
+            observations.page[row]: observations.page[via] for row, via in enumerate(record.via) if via >= 0
+        } == parents
+        assert len(parents) == len(observations) - 1
         assert record.once.sum() == 1

@@ -9,18 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recrawl.cli.contest_runs import KeptTallies, Run, run_all
-from recrawl.cli.experiments.report_folder import MARK
+from recrawl.app.compare.benchmark_runs import BenchmarkRun, TallyCache, run_all
 from recrawl.errors import ExitCode
-from recrawl.estimate.watched import as_watched
+from recrawl.estimate.signals.exact_times import exact_times_as_observations
 from recrawl.model import ChangeKind, Histories, Verdict, Visits
-from recrawl.simulate.contest import Rules
-from recrawl.simulate.contest_entries import NAMES, entry
-from recrawl.simulate.contest_history import field_from_histories, visits_per_page
-from recrawl.simulate.laws import Poisson
-from recrawl.simulate.sampling import Regular, Truth, sample
+from recrawl.simulate.benchmark_field import field_from_histories, visits_per_page
+from recrawl.simulate.benchmark_policies import NAMES, entry
+from recrawl.simulate.change_processes import PoissonProcess
+from recrawl.simulate.policy_benchmark import BenchmarkRules
+from recrawl.simulate.sampling import PageTruth, RegularVisits, sample
 from recrawl.store.open import open_store
 from recrawl.time import DAY
+from recrawl_lab.experiments.report_folder import MARK
 
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "recorded"
 START, DAYS = 1_700_000_000.0, 120
@@ -32,9 +32,9 @@ def past():
     """A few pages change every third day, many hardly ever; all were visited every second day."""
     rng = np.random.default_rng(2)
     rate = np.concatenate([np.full(HOT, 0.3), np.full(COLD, 0.002)]) / DAY
-    changes = Poisson().times(rate, START, START + DAYS * DAY, rng)
-    truth = Truth(np.full(len(rate), START), np.full(len(rate), np.inf), changes, START, START + DAYS * DAY)
-    return sample(truth, Regular(2 * DAY), rng)
+    changes = PoissonProcess().times(rate, START, START + DAYS * DAY, rng)
+    truth = PageTruth(np.full(len(rate), START), np.full(len(rate), np.inf), changes, START, START + DAYS * DAY)
+    return sample(truth, RegularVisits(2 * DAY), rng)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_the_answer_is_a_sentence_and_a_table(run, crawled):
     )
     assert said
     assert float(said[1]) == pytest.approx(8, rel=1e-3)
-    assert re.search(r"caught \d+% more changes \(95 %: \d+% to \d+%\)", result.stdout)
+    assert re.search(r"found \d+% more changes \(95 %: \d+% to \d+%\)", result.stdout)
     assert "uniform (yours)" in result.stdout
     assert "drawn at random 2 times" in result.stdout
 
@@ -120,7 +120,7 @@ def test_an_oracle_is_marked_and_never_recommended(run, crawled):
     asked = ("--set", "schedule.policy=uniform", "--budget", 8, "--repeats", 1, "--jobs", 1, "--tick", "4d")
     result = run("compare", "-w", crawled, "--policy", "gold", *asked)
     assert "gold (knows the future)" in result.stdout
-    assert "no other was tried that anybody could use" in result.stdout
+    assert "no other usable policy was compared" in result.stdout
     assert "drawn at random once." in result.stdout
     facts = json.loads(run("compare", "-w", crawled, "--json", "--policy", "gold", "--policy", "nutch", *asked).stdout)
     assert facts["policies"][0]["policy"] == "gold"
@@ -137,7 +137,7 @@ def test_a_few_pages_are_enough(run, crawled):
 def test_a_workspace_without_a_past_cannot_be_compared(run, workspace):
     result = run("compare", "-w", workspace)
     assert result.returncode == ExitCode.ERROR
-    assert "seen twice" in result.stderr
+    assert "observed twice" in result.stderr
 
 
 # -- the past as a field -------------------------------------------------------------------------
@@ -166,7 +166,7 @@ def test_every_change_found_lies_in_its_gap():
     mine = histories.take(np.arange(len(histories)))
     for row, page in enumerate(order.tolist()):
         gaps = slice(mine.offsets[page], mine.offsets[page + 1])
-        ends = mine.look_times()[gaps][mine.changed[gaps]]
+        ends = mine.observation_times()[gaps][mine.changed[gaps]]
         lengths = mine.gaps[gaps][mine.changed[gaps]]
         assert ((when.row(row) <= ends) & (when.row(row) > ends - lengths)).all()
         assert field.truth.died[row] == mine.last_visit[page]
@@ -178,7 +178,7 @@ def test_logs_keep_their_times_and_their_pages_stay_to_the_end():
     kinds = [0, ChangeKind.EXACT | ChangeKind.CONTENT, 0, 0]
     verdict = [Verdict.UNKNOWN, Verdict.CHANGED, Verdict.UNKNOWN, Verdict.UNCHANGED]
     visits = Visits.of([1, 1, 2, 2], [0.0, 5.0, 0.0, 90.0], verdict=verdict, kinds=kinds)
-    field = of_histories(Histories.from_visits(as_watched(visits)), exact=np.array([True, False]))
+    field = of_histories(Histories.from_visits(exact_times_as_observations(visits)), exact=np.array([True, False]))
     assert field.truth.changes.times.tolist() == [5.0]
     assert field.truth.died.tolist() == [90.0, 90.0]
 
@@ -234,6 +234,7 @@ def table(tmp_path_factory):
     return tmp_path_factory.mktemp("policies")
 
 
+@pytest.mark.slow
 def test_the_grand_table_of_a_small_data_set(run, table):
     policies = [
         part for name in ("uniform", "nutch", "valued-archive", "valued-changes") for part in ("--policy", name)
@@ -318,9 +319,9 @@ def test_the_grand_table_marks_oracles_and_counts_in_the_singular(run, tmp_path)
 
 def test_runs_that_were_kept_are_not_held_again(tmp_path):
     field = of_histories(Histories.from_visits(past()).take(np.arange(10, 30)))
-    rules = Rules(0.0, found_after=0.0, tick=2 * DAY)
-    kept = KeptTallies(tmp_path / "kept", "1-2")
-    runs = [Run("a/past", name, 0.1) for name in ("uniform", "nutch")]
+    rules = BenchmarkRules(0.0, found_after=0.0, tick=2 * DAY)
+    kept = TallyCache(tmp_path / "kept", "1-2")
+    runs = [BenchmarkRun("a/past", name, 0.1) for name in ("uniform", "nutch")]
     first = run_all({"a/past": [field, field]}, runs[:1], entry, rules, seed=1, jobs=1, kept=kept)
 
     def refuse(name, where):
@@ -332,10 +333,10 @@ def test_runs_that_were_kept_are_not_held_again(tmp_path):
     for name in ("fresh", "caught", "choices"):
         assert np.array_equal(getattr(first[runs[0]], name), getattr(second[runs[0]], name))
     assert len(list((tmp_path / "kept").iterdir())) == 2
-    more = [*runs, Run("a/past", "aduana", 0.1)]
+    more = [*runs, BenchmarkRun("a/past", "aduana", 0.1)]
     some = run_all({"a/past": [field, field]}, more, entry, rules, seed=1, kept=kept, kept_only=True)
     assert list(some) == runs
-    assert KeptTallies(tmp_path / "kept", "2-2").load(runs[0]) is None
+    assert TallyCache(tmp_path / "kept", "2-2").load(runs[0]) is None
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -343,9 +344,11 @@ def test_every_policy_can_compete(name):
     """At one budget for all: as many visits as any other, and scores that make sense."""
     histories = Histories.from_visits(past())
     field = of_histories(histories.take(np.arange(10, 30)))
-    rules = Rules(0.0, found_after=0.0, tick=6 * DAY)
-    tallies = run_all({"past": [field]}, [Run("past", n, 0.1) for n in (name, "uniform")], entry, rules, seed=1, jobs=1)
-    mine, even = (tallies[Run("past", n, 0.1)] for n in (name, "uniform"))
+    rules = BenchmarkRules(0.0, found_after=0.0, tick=6 * DAY)
+    tallies = run_all(
+        {"past": [field]}, [BenchmarkRun("past", n, 0.1) for n in (name, "uniform")], entry, rules, seed=1, jobs=1
+    )
+    mine, even = (tallies[BenchmarkRun("past", n, 0.1)] for n in (name, "uniform"))
     assert mine.visits.sum() == even.visits.sum() > 80
     assert 0 < mine.ratio("recall") <= 1
     assert 0 < mine.ratio("freshness") <= 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -52,7 +53,7 @@ def test_it_tells_how_far_it_is_where_there_is_no_terminal(made):
         assert len(days) > 3
         assert " 3 of 3, " in days[-1]
     assert "Capturing the whole site news …" in said
-    assert said[-2:] == ["Drawing the picture …", "Writing the report …"]
+    assert said[-2:] == ["Drawing the plot …", "Writing the report …"]
 
 
 def test_it_prints_true_and_estimated_rates_side_by_side(made):
@@ -75,7 +76,7 @@ def test_it_ends_with_a_report_and_names_it(made):
     place, out = made
     named = out.partition("Report: ")[2].splitlines()[0]
     text = (place / named).read_text("utf-8")
-    assert "What there is" in text
+    assert "Contents" in text
     assert "living.test" in text
 
 
@@ -130,3 +131,20 @@ def test_another_demo_replaces_the_first_and_nothing_else(made, tmp_path):
     assert refused.returncode == 4
     assert "--folder" in refused.stderr
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "do not touch"
+
+
+def test_an_interrupted_demo_leaves_whole_archive_files(tmp_path):
+    command = [sys.executable, "-m", "recrawl", "demo", "--pages", "15", "--folder", "left"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as demo:
+        for line in demo.stderr:
+            if re.match("recrawl: day [3-9]", line):
+                demo.send_signal(signal.SIGTERM)
+                break
+        demo.stderr.read()
+    assert demo.returncode == 11
+    [file] = (tmp_path / "left" / "warc").iterdir()
+    assert file.name.endswith(".warc.gz")
+    checked = recrawl("verify", "-w", "left", "--json", cwd=tmp_path)
+    assert checked.returncode == 0, checked.stdout
+    assessed = recrawl("assess", "-w", "left", cwd=tmp_path)
+    assert "no bytes of a captured page can be read" not in assessed.stdout

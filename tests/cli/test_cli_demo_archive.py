@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from recrawl.cli.demo_archive import OldArchive, town
 from recrawl.crawl.clock import RealClock
+from recrawl_testweb.demo.demo_archive import DemoArchive, town
 
 PORT = 19_871
 
@@ -38,7 +38,7 @@ def test_the_same_numbers_make_the_same_past_and_it_is_that_of_the_site(run, tmp
     found = contents(tmp_path / "one")
     assert found == contents(tmp_path / "two")
     assert len({url for url, _, _ in found}) >= 10
-    asked = OldArchive(13, 1, 1, PORT)
+    asked = DemoArchive(13, 1, 1, PORT)
     web = town(asked, RealClock().now())
     numbers = {web.url(page, PORT): page for page in range(13)}
     page = np.array([numbers[url] for url, _, _ in found])

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from click import unstyle
 
-from recrawl.cli.experiments.hacs import report
 from recrawl.estimate.estimators import ESTIMATORS
-from recrawl.simulate.hacs_trial import MODELS, RANKINGS, WINDOWS, Choices, Evaluation
+from recrawl_lab.experiments.experiment_hacs import report
+from recrawl_lab.trials.hacs_trial import MODELS, RANKINGS, WINDOWS, HacsChoices, HacsEvaluation
 
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "recorded"
 
@@ -40,25 +40,34 @@ def test_a_folder_without_a_data_set_is_refused(run, tmp_path):
     assert "events.parquet" in result.stderr
 
 
-def test_hacs_says_at_how_many_points_a_macro_f1_is_defined():
-    hits = np.array([[1, 3, 5, 2], [0, 3, 2, 0]])
-    choices = [Choices(weeks, 0.5, dict.fromkeys(MODELS, hits)) for weeks in WINDOWS]
-    evaluation = Evaluation(choices, {(name, weeks): 0.5 for name in RANKINGS for weeks in WINDOWS})
+def test_hacs_says_at_how_many_points_updates_came():
+    hits = np.array([[1, 3, 5, 2], [0, 3, 2, 0], [0, 0, 0, 5]])
+    choices = [HacsChoices(weeks, 0.5, dict.fromkeys(MODELS, hits)) for weeks in WINDOWS]
+    evaluation = HacsEvaluation(choices, {(name, weeks): 0.5 for name in RANKINGS for weeks in WINDOWS})
     text = report({"home page": evaluation}, "Captures are drawn.", {"home page": 54})
     micro, macro = text.split("## Table I, ")[1:]
     assert "| w | θ̂ | P | R | F1 | F1 random | F1 brute force |" in micro
     assert "| 2 | 0.7 / 0.5 | 0.367 / 0.143 | 0.332 / 0.125 | 0.349 / 0.133 | 0.133 | 0.133 |" in micro
-    assert "| w | θ̂ | P | R | F1 | F1 random | F1 brute force | points with F1 |\n" in macro
-    assert "| 2 | 0.8 / 0.5 | 0.647 / 0.125 | 0.321 / 0.083 | 0.420 / 0.200 | 0.200 | 0.200 | 1 of 2 |\n" in macro
+    assert "| w | θ̂ | P | R | F1 | F1 random | F1 brute force | points with updates |\n" in macro
+    assert "| 2 | 0.8 / 0.5 | 0.647 / 0.125 | 0.321 / 0.083 | 0.420 / 0.100 | 0.100 | 0.100 | 2 of 3 |\n" in macro
 
 
 def test_hacs_has_a_threshold_of_its_own_for_each_average():
     """Pooled, a lax threshold is best here; averaged over the points, a strict one."""
     lax, strict = np.array([[50, 50, 0, 0], [0, 9, 1, 0]]), np.array([[10, 0, 40, 0], [1, 0, 0, 9]])
-    choices = [Choices(1, theta, {"hacs": counts}) for theta, counts in ((0.1, lax), (0.9, strict))]
-    evaluation = Evaluation(choices, {})
+    choices = [HacsChoices(1, theta, {"hacs": counts}) for theta, counts in ((0.1, lax), (0.9, strict))]
+    evaluation = HacsEvaluation(choices, {})
     assert evaluation.best(1).theta == 0.1
     assert evaluation.best(1, "macro").theta == 0.9
+
+
+def test_hacs_does_not_choose_a_threshold_by_one_lucky_week():
+    """A hit in 1 of 28 weeks, and nothing found in the others, is no F1 of 1."""
+    lucky, steady = np.array([[1, 0, 0, 9], *[[0, 0, 1, 9]] * 27]), np.array([[1, 1, 0, 8]] * 28)
+    evaluation = HacsEvaluation([HacsChoices(1, 0.9, {"hacs": lucky}), HacsChoices(1, 0.1, {"hacs": steady})], {})
+    best = evaluation.best(1, "macro")
+    assert best.theta == 0.1
+    assert lucky[:, 0].mean() == evaluation.choices[0].macro("hacs").f1 == evaluation.choices[0].macro("hacs").recall
 
 
 def test_hacs_says_that_it_reads_and_what_it_cannot_read(run, tmp_path):

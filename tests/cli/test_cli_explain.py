@@ -9,9 +9,9 @@ import uuid
 import numpy as np
 import pytest
 
-from recrawl.cli.workspace import open_workspace
+from recrawl.app.workspace.workspace import open_workspace
 from recrawl.model import Outcome, Verdict, Visits
-from recrawl.store.values import Conduct, Lessons
+from recrawl.store.store_values import LearnedFacts, ValidatorCounts
 from recrawl.time import to_iso
 
 URL = "http://page.example/"
@@ -69,7 +69,7 @@ def test_a_clock_is_no_change_and_is_named(run, workspace):
     facts = told(run, workspace, "--at", "2026-11-02T12:00:00Z")
     assert (facts["verdict"], facts["diff"], facts["same_bytes"]) == ("unchanged", [], False)
     assert facts["noise"] == [{"rule": "clock with seconds", "text": "10:00:01"}]
-    assert "nothing that a reader would call a change" in facts["why"]
+    assert "not in visible content" in facts["why"]
 
 
 def test_a_change_is_shown_line_by_line_with_its_links(run, workspace):
@@ -88,7 +88,7 @@ def test_a_record_that_repeats_an_earlier_one_shows_that_one(run, workspace):
 def test_people_read_the_visits_the_reason_and_the_difference(run, workspace):
     said = run("explain", URL, "-w", workspace, "--changed").stdout
     assert "4 visits since 2026-11-01 10:00:00, 2 of them found a change" in said
-    assert "Something differs that a reader would notice." in said
+    assert "The visible content differs." in said
     assert "+We open at nine." in said
     assert "- link http://page.example/new" in said
 
@@ -116,7 +116,7 @@ def test_why_a_visit_failed_is_told(run, workspace, tmp_path):
 
 
 def test_the_first_visit_had_nothing_to_compare_with(run, workspace):
-    assert "nothing to be compared with" in told(run, workspace, "--at", "2026-11-01T12:00:00Z")["why"]
+    assert "no earlier version to compare with" in told(run, workspace, "--at", "2026-11-01T12:00:00Z")["why"]
 
 
 def test_without_the_archive_files_the_record_is_told(run, workspace, tmp_path):
@@ -155,14 +155,14 @@ def test_second_looks_and_servers_that_lie_are_told(tmp_path, run, workspace):
         page = store.find(URL)
         outcomes = [Outcome.FETCHED, Outcome.FETCHED, Outcome.FETCHED, Outcome.SERVER_ERROR]
         times = last + np.array([3600.0, 3605.0, 7200.0, 7205.0])
-        conduct = Conduct(*(np.array([count]) for count in (page.host, 3, 2, 0)))
+        validator_trust = ValidatorCounts(*(np.array([count]) for count in (page.host, 3, 2, 0)))
         store.record(
             Visits.of(np.full(4, page.id), times, outcome=outcomes, verdict=[Verdict.CHANGED, 0, 0, 0]),
-            lessons=Lessons(conduct=conduct),
+            learned_facts=LearnedFacts(validator_trust=validator_trust),
         )
     second, doubt, failed = (told(run, workspace, "--at", to_iso(last + after)) for after in (3606.0, 7201.0, 7206.0))
-    assert second["why"].startswith("It was a second look")
-    assert "second look failed" in doubt["why"]
-    assert failed["why"] == "A failure says nothing about change: no answer."
+    assert second["why"].startswith("This was a confirmation fetch")
+    assert "confirmation fetch failed" in doubt["why"]
+    assert failed["why"] == "A failed visit is not evidence of a change: no answer."
     assert second["host"] == {"checks": 3, "lies": 2}
-    assert "of 3 changes it would have hidden 2" in run("explain", URL, "-w", workspace).stdout
+    assert "would have hidden 2 of 3 changes" in run("explain", URL, "-w", workspace).stdout

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from recrawl.formats.captures import Report
-from recrawl.formats.timemap import read_timemap
-from recrawl.formats.warc import WarcInfo, WarcWriter
-from recrawl.formats.warc_reader import read_capture
+from recrawl.formats.columnar.capture_batches import ReadReport
+from recrawl.formats.memento.timemap import read_timemap
+from recrawl.formats.warc.warc_reader import read_capture
+from recrawl.formats.warc.warc_writer import WarcInfo, WarcWriter
 from recrawl.model import Capture
 from recrawl.store.open import open_store
 from recrawl.time import DAY, VirtualClock
@@ -124,6 +124,17 @@ def test_alike_files_in_index_out_index_in_keeps_what_digests_say(run, tmp_path,
     assert {row[3] for row in rows(first)} == {0, 1, 2}
 
 
+def test_a_package_has_as_many_captures_as_the_archive(run, imported, tmp_path):
+    """wget writes its own log and arguments into WARC files, as records that are no captures."""
+    files = sorted((SAMPLES.parents[1] / "wget" / "counter").glob("*.warc.gz"))
+    place = imported("first", *files)
+    captures = len(rows(place))
+    done = exported(run, place, tmp_path / "all.wacz")
+    assert f"Packed 3 WARC files, {captures} captures and 15 pages" in done.stdout
+    assert "3 records packed that the store does not list" in done.stdout
+    assert f'"captures": {captures},' in run("status", "-w", place, "--json").stdout
+
+
 def test_alike_files_in_package_out_package_in_is_the_identity(run, imported, tmp_path, alike):
     first = imported("first", *alike)
     done = exported(run, first, tmp_path / "all.wacz")
@@ -219,7 +230,7 @@ def test_an_index_says_what_has_another_name_and_what_is_not_here(run, imported,
     done = exported(run, imported("first", *alike, tmp_path / "far.cdx"), tmp_path / "all.cdxj")
     assert "Wrote 13 lines" in done.stdout
     assert "2 captures lie in files that are not here." in done.stdout
-    assert "2 archive files have another name in the index; --path-index FILE says which." in done.stdout
+    assert "2 archive files have another name in the index; --path-index FILE lists them." in done.stdout
     assert '"filename": "far.warc.gz"' in (tmp_path / "all.cdxj").read_text(encoding="utf-8")
 
 
@@ -231,13 +242,13 @@ def test_a_timemap_has_the_addresses_of_the_archive(ending, form, run, imported,
     first = imported("mine", warc(tmp_path / "in" / "a.warc.gz", ["http://a.org/x"], days=(0, 1, 2)))
     file, url = tmp_path / f"map.{ending}", "http://a.org/x"
     exported(run, first, file, "--url", url, "--base-url", "https://archive.example.org/coll")
-    found = read_timemap(file.read_bytes(), "x", Report(strict=True))
+    found = read_timemap(file.read_bytes(), "x", ReadReport(strict=True))
     base = "https://archive.example.org/coll/"
     assert (found.original, found.timegate, found.self_uri) == (url, base + url, f"{base}timemap/{form}/{url}")
     assert found.mementos[0].uri == f"{base}20231114221320/{url}"
     assert [one.time for one in found.mementos] == [START + day * DAY for day in (0, 1, 2)]
     exported(run, first, file, "--url", url, "--what", "timemap")
-    assert read_timemap(file.read_bytes(), "x", Report()).timegate == f"http://localhost:8080/mine/{url}"
+    assert read_timemap(file.read_bytes(), "x", ReadReport()).timegate == f"http://localhost:8080/mine/{url}"
 
 
 def test_a_timemap_in_link_format_reads_as_memento_says(run, imported, tmp_path):

@@ -63,7 +63,7 @@ def test_the_list_is_the_head_of_the_plan_and_what_does_not_fit_is_told(run, tow
         run, tmp_path, "seeds", "--due", "52w", "--at", "2026-01-13", "--set", "schedule.budget=0.02"
     )
     assert len(listed.split()) == 7
-    assert "13 more fall due; the budget (0.02 visits a day) lets them wait." in said
+    assert "13 more fall due; they wait for the budget (0.02 visits a day)." in said
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ import pytest
 HURRY = (
     *("--set", "politeness.min_delay=0", "--set", "politeness.factor=0", "--set", "politeness.ip_delay=0"),
     *("--set", "fetch.contact=me@example.org", "--set", "fetch.allow_networks=127.0.0.1"),
-    *("--set", "schedule.new_share=1", "--budget", "100/s"),
+    *("--set", "schedule.discovery_share=1", "--budget", "100/s"),
 )
 POISONED = """
 import runpy, sys
-from recrawl.crawl.recorder import Recorder
+from recrawl.crawl.visit.recorder import Recorder
 real = Recorder._links
 def links(self, batch, now):
     if any(one.target.url.endswith("/poison") for one in batch):

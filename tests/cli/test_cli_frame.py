@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from recrawl.cli.verbs import VERBS, load
+from recrawl.cli.commands import COMMAND_SPECS, load
 from recrawl.errors import ExitCode
 
 HEAVY = ("numpy", "scipy", "rich", "yaml", "sqlalchemy", "apsw", "pyarrow", "asyncio", "matplotlib", "recrawl.model")
@@ -38,7 +38,7 @@ def test_help_lists_every_verb_with_its_purpose(run):
     result = run("--help")
     assert result.returncode == 0
     told = " ".join(result.stdout.split())
-    for verb in VERBS:
+    for verb in COMMAND_SPECS:
         assert f"{verb.name} {verb.summary}" in told
     assert "Examples:" in result.stdout
 
@@ -60,12 +60,12 @@ def test_help_imports_nothing_heavy():
     assert result.stderr == "[]\n"
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+@pytest.mark.parametrize("verb", COMMAND_SPECS, ids=lambda verb: verb.name)
 def test_the_summary_is_the_first_line_of_the_verbs_own_help(verb):
     assert inspect.cleandoc(load(verb).help).splitlines()[0] == verb.summary
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+@pytest.mark.parametrize("verb", COMMAND_SPECS, ids=lambda verb: verb.name)
 def test_help_teaches_purpose_explanation_and_examples(verb):
     for command in commands(verb):
         text = command.get_help(typer.Context(command, info_name=command.name))
@@ -78,7 +78,7 @@ def test_help_teaches_purpose_explanation_and_examples(verb):
             assert getattr(option, "help", ""), f"{option.name} is not explained"
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+@pytest.mark.parametrize("verb", COMMAND_SPECS, ids=lambda verb: verb.name)
 def test_every_example_is_a_command_line_that_parses(verb):
     for command in commands(verb):
         for line in command.epilog.strip().splitlines():
@@ -129,12 +129,12 @@ def test_a_users_error_is_a_sentence_and_a_remedy_without_traceback(spawn, tmp_p
 def planted(body: str) -> subprocess.CompletedProcess[str]:
     """Run main() with a verb whose function has this body."""
     code = f"""
-import sys, recrawl.cli.config as module
-from recrawl.cli import verbs, main
+import sys, recrawl.cli.operate.config_command as module
+from recrawl.cli import commands, main
 def status():
     {body}
 module.planted = status
-verbs.VERBS = (verbs.Verb("status", "config:planted", "x"),)
+commands.COMMAND_SPECS = (commands.CommandSpec("status", "operate.config_command:planted", "x"),)
 sys.argv = ["recrawl", "status"]
 main.main()
 """

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recrawl.cli.import_errors import KEPT
+from recrawl.app.workspace.import_errors import KEPT
 from recrawl.errors import ExitCode
-from recrawl.formats.warc import WarcWriter
+from recrawl.formats.warc.warc_writer import WarcWriter
 from recrawl.model import Capture, ChangeKind
 from recrawl.store.open import open_store
 from recrawl.time import VirtualClock
@@ -138,7 +138,7 @@ def test_content_is_judged_after_digests_only(run, workspace, tmp_path):
     assert ChangeKind.LINKS in kinds(workspace)[1]
     third = json.loads(run("import", file, "-w", workspace, "--json").stdout)
     assert third["visits_judged_by_content"] == 0
-    again = json.loads(run("import", file, "-w", workspace, "--json", "--again").stdout)
+    again = json.loads(run("import", file, "-w", workspace, "--json", "--reimport").stdout)
     assert (again["sources"][0]["accepted"], again["sources"][0]["new"]) == (3, 0)
     assert again["visits_judged_by_content"] == 3
 

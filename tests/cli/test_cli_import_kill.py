@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from recrawl.formats.warc import WarcWriter
+from recrawl.formats.warc.warc_writer import WarcWriter
 from recrawl.model import Capture
 from recrawl.store.base import Store
 from recrawl.store.open import open_store
@@ -79,7 +79,7 @@ def noting(store: Store, index: str) -> bool:
     return mark is not None and not mark.finished
 
 
-def judging(store: Store, index: str) -> bool:
+def classifier(store: Store, index: str) -> bool:
     """Some pages are judged by digest, others wait."""
     mark = store.import_mark(index)
     return mark is not None and mark.finished and 0 < len(store.unjudged()) < LISTED
@@ -90,7 +90,7 @@ def reading(store: Store, _index: str) -> bool:
     return 0 < len(store.unread()) < PAGES
 
 
-STAGES: dict[str, Callable[[Store, str], bool]] = {"noting": noting, "judging": judging, "reading": reading}
+STAGES: dict[str, Callable[[Store, str], bool]] = {"noting": noting, "judging": classifier, "reading": reading}
 
 
 def kill_in(stage, sources, workspace):

@@ -7,12 +7,12 @@ import json
 import numpy as np
 import pytest
 
-from recrawl.cli.workspace import open_workspace
-from recrawl.detect.comparison import Compared
-from recrawl.detect.learned_noise import NoiseEvidence, evidence
-from recrawl.detect.noise_keys import Difference, noise_key
+from recrawl.app.workspace.workspace import open_workspace
+from recrawl.detect.comparison import PartComparison
+from recrawl.detect.noise.learned_noise import NoiseEvidence, evidence
+from recrawl.detect.noise.noise_keys import Difference, noise_key
 from recrawl.model import Visits
-from recrawl.store.values import Lessons
+from recrawl.store.store_values import LearnedFacts
 
 KEY = noise_key(5, Difference.NUMBERS, -1)
 
@@ -26,23 +26,21 @@ def workspace(run, tmp_path):
         pages = store.discover([f"http://a.example/{number}" for number in range(5)] + ["http://b.example/"], 0.0)
         [host, _] = store.hosts().id.tolist()
         other = noise_key(9, Difference.WORDS, 1)
-        looks = [
-            evidence(host, page, 60.0 * page, Compared(frozenset({KEY}), frozenset(), 20.0))
+        observations = [
+            evidence(host, page, 60.0 * page, PartComparison(frozenset({KEY}), frozenset(), 20.0))
             for page in pages[:5].tolist()
         ]
-        looks += [
-            evidence(host, int(pages[0]), 60.0 * minute, Compared(frozenset({other}), frozenset(), 20.0))
+        observations += [
+            evidence(host, int(pages[0]), 60.0 * minute, PartComparison(frozenset({other}), frozenset(), 20.0))
             for minute in range(4)
         ]
-        store.record(Visits.of(pages[:1], 1.0), lessons=Lessons(noise=NoiseEvidence.concat(looks)))
+        store.record(Visits.of(pages[:1], 1.0), learned_facts=LearnedFacts(noise=NoiseEvidence.concat(observations)))
     return folder
 
 
 def test_what_is_masked_is_listed_with_its_evidence(run, workspace):
     rows = json.loads(run("list", "noise", "-w", workspace, "--json").stdout)
-    told = [
-        (row["host"], row["where"], row["differs_in"], row["position"], row["confirmations_differed"]) for row in rows
-    ]
+    told = [(row["host"], row["where"], row["differs_in"], row["position"], row["differed"]) for row in rows]
     assert told == [
         ("a.example", "all pages", "numbers", "last", "5 of 5"),
         ("a.example", "http://a.example/0", "words", "1st", "4 of 4"),
@@ -54,7 +52,7 @@ def test_what_is_masked_is_listed_with_its_evidence(run, workspace):
 
 
 def test_what_is_masked_can_be_forgotten(run, workspace):
-    assert "2 masked parts forgotten" in run("noise", "reset", "a.example", "-w", workspace).stdout
+    assert "2 masked parts reset" in run("noise", "reset", "a.example", "-w", workspace).stdout
     assert json.loads(run("list", "noise", "-w", workspace, "--json").stdout) == []
     with open_workspace(workspace, {}).open_store() as store:
         assert not len(store.noise(np.array([1, 2])))

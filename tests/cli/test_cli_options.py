@@ -5,8 +5,8 @@ import shlex
 
 import pytest
 
+from recrawl.cli.commands import COMMAND_SPECS, load
 from recrawl.cli.main import EXAMPLES as MAIN
-from recrawl.cli.verbs import VERBS, load
 
 SHARED = ("--workspace", "--json", "--set", "--match", "--plot", "--digests-only", "--open", "--jobs", "--name")
 """Options that mean the same wherever they are."""
@@ -54,7 +54,7 @@ def commands(name, command):
             yield from commands(f"{name} {word}", one)
 
 
-COMMANDS = {name: command for verb in VERBS for name, command in commands(verb.name, load(verb))}
+COMMANDS = {name: command for verb in COMMAND_SPECS for name, command in commands(verb.name, load(verb))}
 
 
 def parameters():
@@ -63,7 +63,7 @@ def parameters():
 
 def examples():
     """The command lines of all help texts, without what stands beside them."""
-    texts = [MAIN, *(load(verb).epilog for verb in VERBS), *(command.epilog for command in COMMANDS.values())]
+    texts = [MAIN, *(load(verb).epilog for verb in COMMAND_SPECS), *(command.epilog for command in COMMANDS.values())]
     lines = {line for text in texts if text for line in text.strip().splitlines()}
     return sorted(re.split(r"\s{2,}", line.strip())[0] for line in lines)
 
@@ -80,7 +80,7 @@ def test_the_examples_of_help_texts_can_be_parsed(line):
 
 def test_every_verb_has_examples():
     told = {line.split()[1] for line in examples()}
-    assert [verb.name for verb in VERBS if verb.name not in told] == []
+    assert [verb.name for verb in COMMAND_SPECS if verb.name not in told] == []
 
 
 def test_shared_options_have_one_help_text():

@@ -12,7 +12,7 @@ import pytest
 from recrawl.errors import ExitCode
 from recrawl.model import Outcome, Verdict, Visits
 from recrawl.store.open import open_store
-from recrawl.store.values import Claims
+from recrawl.store.store_values import ClaimColumns
 from recrawl.time import DAY, HOUR
 
 START = 1_700_000_000.0
@@ -79,14 +79,16 @@ def test_pages_come_in_the_order_in_which_they_are_due_and_say_why(plan):
     assert by_url["cold.org/unseen"]["why"] == "never seen"
     assert by_url["cold.org/unseen"]["p_changed"] is None
     assert by_url["cold.org/unseen"]["due"] == START
-    assert by_url["cold.org/broken"]["why"] == "tried again after a failure"
+    assert by_url["cold.org/broken"]["why"] == "retry after a failure"
     assert by_url["cold.org/broken"]["due"] > END - HOUR
     hot, cold = ([row for row in rows if row["host"] == name] for name in ("hot.org", "cold.org"))
-    intervals = [np.median([row["due"] - row["last_look"] for row in part if row["last_look"]]) for part in (hot, cold)]
+    intervals = [
+        np.median([row["due"] - row["last_observed"] for row in part if row["last_observed"]]) for part in (hot, cold)
+    ]
     assert intervals[0] < intervals[1]
     assert all(row["in_words"].startswith("about every ") for row in hot)
     for row in hot:
-        assert row["why"] == "worth its price"
+        assert row["why"] == "above threshold"
         assert (row["worth"] >= 1 - 1e-6) == (row["due"] <= END)
         assert row["value"] == pytest.approx(row["worth"] * found["price"])
         assert 0 < row["p_changed"] < 1
@@ -125,7 +127,7 @@ def test_a_page_that_a_proven_sitemap_announces_has_probably_changed(run, worksp
         said = START + np.append(day[changed] - 0.5, 39.5) * DAY
         told = np.append(page[changed], pages[7])
         store.add_claims(
-            Claims(
+            ClaimColumns(
                 told, said, ["http://a.org/sitemap.xml"] * len(told), said, np.zeros(len(told), np.int64), said * 0 - 1
             )
         )
@@ -157,7 +159,7 @@ def test_a_host_is_planned_alone_but_priced_with_all(plan):
 
 def test_what_was_not_known_yet_does_not_count(run, known):
     early = json.loads(run("plan", "-w", known, "--json", "--at", "2023-11-20").stdout)
-    assert max(row["last_look"] or 0 for row in early["next"]) <= early["now"] == 1_700_438_400.0
+    assert max(row["last_observed"] or 0 for row in early["next"]) <= early["now"] == 1_700_438_400.0
 
 
 def test_requests_that_cannot_be_met_are_named_with_the_reason(run, known, plan):
@@ -165,12 +167,12 @@ def test_requests_that_cannot_be_met_are_named_with_the_reason(run, known, plan)
     hosts = plan(*slow)["unmet"]
     assert "hot.org" in {one["what"] for one in hosts}
     assert all(one["asked"] > one["possible"] for one in hosts)
-    assert "of pause after each it takes" in hosts[0]["reason"]
+    assert "after each allows" in hosts[0]["reason"]
     starved = plan("--set", "schedule.budget=1", "--set", "schedule.max_interval=7d")["unmet"]
     assert starved[-1]["what"] == "the budget"
     assert starved[-1]["asked"] * DAY == pytest.approx(28 / 7)
     said = run("plan", "-w", known, *AT_END, *slow).stdout
-    assert "Cannot be met: hot.org: its pages ask for" in said
+    assert "Cannot be met: hot.org: its pages need" in said
     assert plan()["unmet"] == []
 
 
@@ -181,7 +183,7 @@ def test_a_host_that_asked_us_to_wait_is_named(run, known, tmp_path):
         store.set_host(hosts.id, ready_at=np.where([name == "hot.org" for name in hosts.name], END + 30 * DAY, 0.0))
     found = json.loads(run("plan", "-w", folder, "--json", *AT_END).stdout)["unmet"]
     assert [(one["what"], one["pages"]) for one in found] == [("hot.org", HOT)]
-    assert "not to be asked before 2024-02-12 22:13, by when 6 pages will be due" in found[0]["reason"]
+    assert "no request is allowed before 2024-02-12 22:13; by then 6 pages will be due" in found[0]["reason"]
     earlier = json.loads(run("plan", "-w", folder, "--json", "--at", "2024-01-01").stdout)["unmet"]
     assert earlier == []
 
@@ -191,7 +193,7 @@ def test_a_slow_host_makes_the_budget_buy_less(run, known, plan):
     slow = (*quick, "--set", "politeness.min_delay=4h", "--set", "politeness.max_delay=20h")
     assert plan(*slow)["budgets"]["now"]["freshness"] < plan(*quick)["budgets"]["now"]["freshness"]
     said = run("plan", "-w", known, *AT_END, "--capacity", "--freshness", "0.9", *slow).stdout
-    assert "The pauses that hosts are given allow only" in said
+    assert "The pauses between requests allow only" in said
 
 
 @pytest.mark.parametrize(
@@ -211,14 +213,14 @@ def test_the_printed_plan(run, known):
     assert "3 of 28 shown; --limit shows more." in said
     assert "pages are late as of 2024-01-13 22:13" in said
     assert "10 % more" in said
-    assert "Due times are those of a fit to all that is known at 2024-01-13 22:13; recrawl explain tells" in said
+    assert "Due times come from a fit as of 2024-01-13 22:13; recrawl explain shows" in said
     assert "never seen" in said
 
 
 def test_a_policy_without_a_price(plan):
     found = plan("--set", "schedule.policy=uniform", "--set", "schedule.budget=14")
     assert found["price"] is None
-    assert {row["why"] for row in found["next"]} <= {"its turn", "never seen", "tried again after a failure"}
+    assert {row["why"] for row in found["next"]} <= {"its turn", "never seen", "retry after a failure"}
     assert found["budgets"]["more"]["freshness"] > found["budgets"]["less"]["freshness"]
 
 
@@ -271,10 +273,10 @@ def test_crawl_time_of_a_list(run, known, plan, tmp_path):
     found = plan("--crawl-time", seeds, "--concurrency", "1")
     assert (found["urls"], found["hosts"], found["concurrency"]) == (3, 2, 1)
     said = run("plan", "-w", known, *AT_END, "--crawl-time", seeds).stdout
-    assert "3 on 2 hosts, 1 of them never asked before" in said
+    assert "3 on 2 hosts, 1 of them new" in said
     said = run("plan", "-w", known, *AT_END, "--crawl-time", "all", "--host", "hot.org", "--concurrency", "1").stdout
     assert "with 1 request at once" in said
-    assert "about 1: with more the longest host decides" in said
+    assert "about 1: beyond that the longest host is the bottleneck" in said
     assert "No URL of this list is on the host 'cold.org'" in refused(
         run, known, "--crawl-time", seeds, "--host", "cold.org"
     )
@@ -298,15 +300,20 @@ def test_capacity_answers_both_ways(plan):
     assert (recall["measure"], recall["share"]) == ("recall", 0.5)
 
 
+def test_capacity_counts_changes_as_the_plan_does(plan):
+    budget = ("--set", "schedule.budget=12")
+    next_ones, able = plan(*budget)["budgets"]["now"], plan("--capacity", *budget)["kept"]
+    for one in ("freshness", "found", "happening", "recall", "price"):
+        assert able[one] == pytest.approx(next_ones[one]), one
+
+
 def test_capacity_in_words(run, known):
     said = run("plan", "-w", known, *AT_END, "--capacity", "--freshness", "0.9", "--set", "schedule.budget=12").stdout
     assert "90.0% of the pages current takes" in said
     assert "28 pages need 1 machine like this one." in said
-    assert re.search(
-        r"machine could make +[\d.]{1,3} million visits a day: 64 requests at once, [\d.]+ s a download", said
-    )
+    assert re.search(r"machine allows +[\d.]{1,3} million visits a day: 64 requests at once, [\d.]+ s a download", said)
     few = run("plan", "-w", known, *AT_END, "--capacity", "--pages", "1000000").stdout
-    assert "One visit to each page in 180 d alone takes 5,555.6 visits a day: more than there are." in few
+    assert "One visit to each page in 180 d alone takes 5,555.6 visits a day: more than the budget." in few
     never = run("plan", "-w", known, *AT_END, "--capacity", "--freshness", "1.0").stdout
     assert "cannot be reached: schedule.min_interval" in never
 
@@ -322,7 +329,7 @@ def test_machines_are_counted_by_what_they_download_and_not_by_the_budget(run, k
     assert f"1,000,000 pages need {math.ceil(alone)} machines like this one." in said
     slow = ("--set", "crawl.concurrency=1", "--set", "schedule.budget=1000000")
     busy = run("plan", "-w", known, *AT_END, "--capacity", *slow).stdout
-    assert "fewer than the budget, so these are what is spent" in busy
+    assert "fewer than the budget, so only these are made" in busy
 
 
 def test_pages_that_nobody_has_seen_can_be_planned_for(run, workspace):
@@ -332,7 +339,9 @@ def test_pages_that_nobody_has_seen_can_be_planned_for(run, workspace):
     assert all(row["worth"] is None and row["p_changed"] is None for row in found["next"])
     assert json.loads(run("plan", "-w", workspace, "--json", "--slots", "2").stdout)["slots"][0]["pages"] == 2
     assert json.loads(run("plan", "-w", workspace, "--json", "--crawl-time", "all").stdout)["seconds"] > 0
-    assert json.loads(run("plan", "-w", workspace, "--json", "--capacity").stdout)["kept"]["freshness"] > 0
+    found = json.loads(run("plan", "-w", workspace, "--json", "--capacity").stdout)
+    assert found["kept"]["freshness"] is found["goal"]["reached"] is None  # as plan has it
+    assert "no page was observed twice" in run("plan", "-w", workspace, "--capacity", "--freshness", "0.9").stdout
     assert "never seen" in run("plan", "-w", workspace).stdout
 
 
@@ -340,15 +349,17 @@ def test_pages_that_nobody_has_seen_can_be_planned_for(run, workspace):
 
 
 def test_questions_that_make_no_sense(run, known, workspace):
-    assert "three questions" in refused(run, known, "--capacity", "--slots", "3")
+    assert "exclude each other" in refused(run, known, "--capacity", "--slots", "3")
     assert "Add --capacity" in refused(run, known, "--freshness", "0.9")
-    assert "two goals" in refused(run, known, "--capacity", "--freshness", "0.9", "--recall", "0.5")
+    assert "--freshness and --recall exclude each other" in refused(
+        run, known, "--capacity", "--freshness", "0.9", "--recall", "0.5"
+    )
     assert "There is no host 'hat.org'" in refused(run, known, "--host", "hat.org")
     assert "There is no host 'hat.org'" in refused(run, known, "--slots", "2", "--host", "hat.org")
     assert "hosts share one budget" in refused(run, known, "--capacity", "--host", "hot.org")
-    assert "--concurrency does not change" in refused(run, known, "--concurrency", "64")
+    assert "--concurrency has no effect" in refused(run, known, "--concurrency", "64")
     for question in (("--slots", "3"), ("--capacity",), ("--crawl-time", "all")):
-        assert "--limit is about the list of pages" in refused(run, known, *question, "--limit", "20")
-    assert "keeps nothing" in refused(run, known, "--capacity", "--set", "schedule.budget=0")
+        assert "--limit applies only to the list of upcoming fetches" in refused(run, known, *question, "--limit", "20")
+    assert "has no effect" in refused(run, known, "--capacity", "--set", "schedule.budget=0")
     assert "is not a time" in run("plan", "-w", known, "--at", "someday").stderr
     assert "There is no page to plan for" in run("plan", "-w", workspace).stderr

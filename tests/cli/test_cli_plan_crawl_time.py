@@ -69,7 +69,7 @@ def test_warc_files_of_heritrix_are_recorded_crawls_too(tmp_path, logs):
 
     import numpy as np
 
-    from recrawl.cli.experiments.crawl_time_logs import judge_logs
+    from recrawl_lab.experiments.crawl_time_logs import evaluate_logs
 
     def archive(file, day):
         """A seed and then a page every six seconds."""
@@ -86,7 +86,7 @@ def test_warc_files_of_heritrix_are_recorded_crawls_too(tmp_path, logs):
         return file
 
     files = [archive(tmp_path / f"crawl-{day}.warc.gz", day) for day in (1, 2, 3)]
-    judged = judge_logs(files, "recorded", np.random.default_rng(1))
+    judged = evaluate_logs(files, "recorded", np.random.default_rng(1))
     assert [round(one.actual) for one in judged] == [175, 175]
     assert all(one.covered for one in judged)
 

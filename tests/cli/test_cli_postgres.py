@@ -21,7 +21,7 @@ def test_a_session_on_postgresql(run, new_database, tmp_path):
 def test_init_makes_the_tables_that_a_workspace_lacks(run, new_database, tmp_path):
     assert run("init", "ws").returncode == 0
     (tmp_path / "ws" / "recrawl.yaml").write_text(yaml.safe_dump({"store": {"location": new_database()}}))
-    assert "Make one with: recrawl init ws" in run("status", "-w", "ws").stderr
-    assert run("init", "ws").stdout.startswith("Made a store for the workspace in ws.")
+    assert "Create one with: recrawl init ws" in run("status", "-w", "ws").stderr
+    assert run("init", "ws").stdout.startswith("Created a store for the workspace in ws.")
     assert run("status", "-w", "ws").returncode == 0
     assert "already" in run("init", "ws").stderr

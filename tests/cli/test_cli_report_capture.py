@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recrawl.assess.collapse import ChangeClass
-from recrawl.cli.report import report_of_workspace
-from recrawl.cli.workspace import make_workspace
-from recrawl.crawl.capture_order import CaptureOrder
+from recrawl.app.workspace.workspace import make_workspace
+from recrawl.assess.graph_layout.spanning_tree import ChangeClass
+from recrawl.cli.collect.report_command import report_of_workspace
+from recrawl.crawl.site_capture.capture_order import CaptureOrder
 from recrawl.model import ChangeKind, Outcome, Verdict, Visits
-from recrawl.show.report.page import report_json
-from recrawl.store.site_values import FoundPages, SiteProgress, SiteStep
+from recrawl.store.store_values import FoundPages, SiteProgress, SiteStep
+from recrawl.web.report.report_page import report_json
 
 START = 1_700_000_000.0
 URLS = ["http://a.org/", "http://a.org/x/", "http://a.org/x/1", "http://a.org/x/2"]

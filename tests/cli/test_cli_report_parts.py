@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recrawl.cli.report import report_of_workspace
-from recrawl.cli.workspace import make_workspace
+from recrawl.app.workspace.workspace import make_workspace
+from recrawl.cli.collect.report_command import report_of_workspace
 from recrawl.model import Verdict, Visits
-from recrawl.show.report.page import report_json
 from recrawl.time import DAY, HOUR
+from recrawl.web.report.report_page import report_json
 
 START, DAYS = 1_699_920_000.0, 20
 """A midnight, since stretches of a day begin there."""
@@ -64,12 +64,12 @@ def test_areas_are_told_of_all_hosts_and_of_each(told):
     assert html["words"] == every["words"]
     said = sections["crawls"]["words"][0]
     assert said.endswith("likely to be incoherent.")
-    assert "of the HTML pages seen again had changed" in html["words"]
+    assert "of the HTML pages observed again had changed" in html["words"]
     assert html["words"] not in said
     by_name = {one["name"]: one for one in hosts}
     assert by_name["b.org"]["words"].startswith("20 crawls of b.org")
     assert series(by_name["b.org"], "changed").tolist() == (b[:, 1:] == Verdict.CHANGED).sum(axis=0).tolist()
-    assert by_name["a.org"]["words"].startswith("a.org was looked at all the time")
+    assert by_name["a.org"]["words"].startswith("a.org was observed continuously")
     changes = {"a.org": int((a == Verdict.CHANGED).sum()), "b.org": int((b == Verdict.CHANGED).sum())}
     for name, one in by_name.items():
         assert series(one, "changed").sum() == changes[name]
@@ -82,10 +82,10 @@ def test_only_crawls_are_called_so_and_other_hosts_are_told_by_stretches(told):
     crawls = series(figures["coherence-by-crawl"]["data"], "found")
     assert crawls.tolist() == pytest.approx((b[:, 1:] == Verdict.UNCHANGED).mean(axis=0).tolist())
     [table] = [one for one in sections["quality"]["tables"] if one["name"] == "crawls"]
-    assert table["words"].startswith("1 host is looked at all the time: what is listed of it")
+    assert table["words"].startswith("1 host is observed continuously: rows of it")
     stretches = figures["coherence-by-stretch"]
-    assert "1 host is looked at all the time" in stretches["words"]
-    assert "each stretch of 1 d is taken for a capture" in stretches["words"]
+    assert "1 host is observed continuously" in stretches["words"]
+    assert "each period of 1 d counts as a capture" in stretches["words"]
     shares = series(stretches["data"], "found")
     # Each stretch has a copy of each page, and the next look says what became of it.
     assert shares.tolist() == pytest.approx((a[:, 1:] == Verdict.UNCHANGED).mean(axis=0).tolist())
@@ -99,7 +99,7 @@ def test_sections_that_change_together_are_named(told):
     assert columns["host"][row] == "b.org"
     assert columns["pages"][row] == 16
     assert columns["sections that change together"][row].split() == ["/s0/", "/s1/"]
-    assert sections["subsites"]["words"][0].startswith("1 group of sections was seen to change together")
+    assert sections["subsites"]["words"][0].startswith("1 group of sections changes together")
 
 
 def test_one_page_is_told_of_as_one(tmp_path):
@@ -108,5 +108,5 @@ def test_one_page_is_told_of_as_one(tmp_path):
         store.record(Visits.of(store.discover(["http://a.org/"], START), np.array([START])))
         made = report_json(report_of_workspace(place, store))
     sections = {section["anchor"]: section for section in made["sections"]}
-    assert sections["holdings"]["words"][0].startswith("1 page on 1 host was looked at 1 time")
+    assert sections["holdings"]["words"][0].startswith("1 page on 1 host was observed 1 time")
     assert "of 1 page shown for 2023-11-14" in [tile["words"] for tile in sections["quality"]["tiles"]]

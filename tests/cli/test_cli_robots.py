@@ -59,25 +59,26 @@ def hosts():
 
 
 @pytest.fixture
-def recrawl(tmp_path):
-    """``recrawl(*arguments)`` runs a command to its end, ``recrawl.start(*arguments)`` lets it run."""
+def recrawl(run, workspace):
+    """``recrawl(*arguments)`` runs a command to its end, ``recrawl.start(*arguments)`` lets it run as a process."""
     running = []
 
     def start(*arguments):
         command = [sys.executable, "-m", "recrawl", *map(str, arguments)]
-        process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        process = subprocess.Popen(
+            command, cwd=workspace.parent, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
         running.append(process)
         return process
 
-    def run(*arguments, code=0):
-        process = start(*arguments)
-        said, _ = process.communicate(timeout=2 * PATIENCE)
-        assert process.returncode == code, said
+    def run_to_its_end(*arguments, code=0):
+        done = run(*arguments)
+        said = done.stdout + done.stderr
+        assert done.returncode == code, said
         return said
 
-    run.start = start
-    run("init", "ws")
-    yield run
+    run_to_its_end.start = start
+    yield run_to_its_end
     for process in running:
         if process.poll() is None:
             process.kill()
@@ -126,7 +127,7 @@ def test_an_opt_out_takes_effect_in_a_running_crawl(recrawl, hosts):
     assert "may be visited: no rule matches" in recrawl("robots", "-w", "ws", name, "--url", f"http://{name}/1")
 
     hosts.rules = "User-agent: recrawl\nDisallow: /\n"
-    assert "is read again" in recrawl("robots", "-w", "ws", name, "--refresh")
+    assert "will be read again" in recrawl("robots", "-w", "ws", name, "--refresh")
     until(lambda: hosts.reads() == 2, "the second reading of the rules")
     refused = "may not be visited, by line 2: Disallow: /"
     until(lambda: refused in recrawl("robots", "-w", "ws", name, "--url", f"http://{name}/1"), "the new rules")

@@ -146,7 +146,7 @@ def test_what_pages_embed_is_taken_within_the_scope_if_that_is_wanted(run, site,
     """And is no link of theirs."""
     assert run("init", "w").returncode == 0
     assert run("add", site.home.replace("/site/", "/shown/page.html"), "-w", "w").returncode == 0
-    options = ("--set", f"crawl.embeds={embeds}", *HURRY, *HOME)
+    options = ("--set", f"crawl.page_requisites={embeds}", *HURRY, *HOME)
     assert run("run", "--once", "--for", "60s", "-w", "w", *options).returncode == 0
     assert {path.rpartition("/")[2] for path in site.handler.asked if path.startswith("/shown/")} == asked
     assert "/elsewhere/c.png" not in site.handler.asked
@@ -164,9 +164,9 @@ def test_the_scope_says_which_links_are_followed(run, site, scope, asked):
 
 
 def test_this_machine_is_out_of_reach_unless_allowed(run, site, workspace):
-    result = run("run", "--once", "--for", "5s", "-w", "w", *HURRY)
+    result = run("run", "--once", "--for", "60s", "-w", "w", *HURRY)
     assert result.returncode == 0, result.stderr
-    assert "fetch.allow_networks allows them" in result.stdout
+    assert "Allow them with fetch.allow_networks" in result.stdout
     assert not site.handler.asked
     events = [json.loads(line) for line in (workspace / "recrawl.log").read_text().splitlines()]
     assert any("not public" in json.dumps(event) for event in events)
@@ -175,11 +175,11 @@ def test_this_machine_is_out_of_reach_unless_allowed(run, site, workspace):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--until", "2001-01-01"), "already over"),
+        (("--until", "2001-01-01"), "in the past"),
         (("--until", "yesterday"), "is not a time"),
         (("--for", "soon"), "soon"),
         (("--set", "fetch.contact="), "fetch.contact is empty"),
-        (("--set", "fetch.contact=nonsense"), "fetch.contact is 'nonsense', which is no address"),
+        (("--set", "fetch.contact=nonsense"), "fetch.contact is 'nonsense', which is not an address"),
         (("--set", "fetch.allow_networks=home"), "no network"),
     ],
 )
@@ -208,7 +208,7 @@ def test_a_first_interrupt_finishes_and_a_second_one_drops(run, site, workspace,
         while not site.handler.asked["/site/"] and process.poll() is None:
             time.sleep(0.02)
         process.send_signal(signals[0])
-        assert any("once more to stop at once" in line for line in process.stderr)
+        assert any("Interrupt again to stop at once" in line for line in process.stderr)
         if signals[1:]:
             process.send_signal(signals[1])
         else:

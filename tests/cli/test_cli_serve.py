@@ -13,7 +13,7 @@ import urllib.request
 
 import pytest
 
-from recrawl.cli.serving.token import TOKEN_FILE
+from recrawl.web.dashboard.access_control import TOKEN_FILE
 
 pytestmark = pytest.mark.slow
 
@@ -72,7 +72,7 @@ def test_it_answers_and_ends_when_interrupted(run, serving, tmp_path):
     process.send_signal(signal.SIGINT)
     said, errors = process.communicate(timeout=120)
     assert (process.returncode, errors) == (0, "")
-    assert "has ended" in said
+    assert "has stopped" in said
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -82,7 +82,7 @@ def test_it_ends_as_quietly_when_it_has_only_said_where_it_is(run, serving, numb
     process.send_signal(number)
     said, errors = process.communicate(timeout=120)
     assert (process.returncode, errors) == (0, "")
-    assert "has ended" in said
+    assert "has stopped" in said
 
 
 def test_beyond_this_machine_it_asks_for_a_token(run, serving):
@@ -103,7 +103,7 @@ def test_what_cannot_be_served_is_said(run):
     result = run("serve", "-w", "w", "--token", "short")
     assert (result.returncode, "at least" in result.stderr) == (4, True)
     result = run("serve", "-w", "w", "--host", "no-such-host.invalid")
-    assert (result.returncode, "no address of this machine" in result.stderr) == (4, True)
+    assert (result.returncode, "not an address of this machine" in result.stderr) == (4, True)
     result = run("serve", "-w", "nowhere")
     assert (result.returncode, "recrawl init" in result.stderr) == (4, True)
 
@@ -117,4 +117,4 @@ def test_no_address_is_told_before_all_ports_are_taken(run):
     assert f"port {port}" in result.stderr or f"port {port - 1}" in result.stderr
     result = run("serve", "-w", "w", "--port", "65535")
     assert (result.returncode, result.stdout) == (4, "")
-    assert "no port 65536" in result.stderr
+    assert "Port 65536 for archived pages does not exist" in result.stderr

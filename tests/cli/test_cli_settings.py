@@ -5,14 +5,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.cli.configuration import configure, parse_assignments, settings_text
-from recrawl.cli.setting_kinds import DURATION
-from recrawl.cli.settings import POLICY_NAMES, FetchSettings, Settings, declared
-from recrawl.cli.wiring import policy_of
+from recrawl.app.workspace.configuration import configure, parse_assignments, settings_text
+from recrawl.app.workspace.setting_kinds import DURATION
+from recrawl.app.workspace.settings import POLICY_NAMES, FetchSettings, Settings, declared
+from recrawl.app.workspace.workspace_wiring import policy_of
 from recrawl.errors import ConfigError, ExitCode
 from recrawl.fetch.request import checked_user_agent
 from recrawl.schedule.objectives import OBJECTIVES
-from recrawl.schedule.policies import POLICIES
+from recrawl.schedule.policies.policy_registry import POLICIES
 
 KEYS = [setting.key for setting in declared()]
 BY_KEY = {setting.key: setting for setting in declared()}
@@ -200,7 +200,7 @@ def test_the_user_agent_names_a_contact():
     with pytest.raises(ConfigError, match=r"fetch\.contact"):
         FetchSettings().agent()
     for nobody in ("nonsense", "https://", "you@exämple.org"):
-        with pytest.raises(ConfigError, match=rf"fetch\.contact is '{nobody}', which is no address"):
+        with pytest.raises(ConfigError, match=rf"fetch\.contact is '{nobody}', which is not an address"):
             FetchSettings(contact=nobody).agent()
     for contact in ("me@example.org", "mailto:me@example.org", "https://example.org/bot"):
         agent = FetchSettings(contact=contact).agent()
@@ -226,10 +226,10 @@ def test_a_budget_may_name_its_period(text, visits):
 @pytest.mark.parametrize(
     ("key", "text", "words"),
     [
-        ("schedule.budget", "10/fortnight", "names no period"),
+        ("schedule.budget", "10/fortnight", "unknown period"),
         ("schedule.budget", "many/day", "not a number"),
-        ("schedule.new_share", "1.5", "more than everything"),
-        ("crawl.concurrency", "0", "nothing would be asked"),
+        ("schedule.discovery_share", "1.5", "above 1"),
+        ("crawl.concurrency", "0", "nothing would be requested"),
     ],
 )
 def test_what_is_no_budget_share_or_concurrency_is_said(key, text, words):

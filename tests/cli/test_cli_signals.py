@@ -8,6 +8,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -24,7 +25,7 @@ CHILDREN = Path("/proc/self/task") / str(os.getpid()) / "children"
 
 
 def interrupted_at(module, number, arguments):
-    """The exit code of a command that gets a signal when it begins to import a module."""
+    """What comes of a command that gets a signal when it begins to import a module."""
     code = f"""
         import builtins, os, sys
         load = builtins.__import__
@@ -36,13 +37,12 @@ def interrupted_at(module, number, arguments):
         sent = []
         builtins.__import__ = hooked
         sys.argv = {["recrawl", *map(str, arguments)]!r}
-        from recrawl.cli.start import main
+        from recrawl.cli.entry import main
         main()
     """
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)], check=False, capture_output=True, text=True, timeout=PATIENCE
     )
-    return done.returncode, done.stderr
 
 
 @pytest.fixture
@@ -65,9 +65,13 @@ def pages(workspace):
     ],
 )
 def test_a_run_that_is_loading_ends_as_interrupted(pages, module, number):
-    code, said = interrupted_at(module, number, ["run", "-w", pages, *SETTINGS])
-    assert code == ExitCode.INTERRUPTED, said
-    assert "Traceback" not in said
+    done = interrupted_at(module, number, ["run", "-w", pages, *SETTINGS])
+    assert done.returncode == ExitCode.INTERRUPTED, done.stderr
+    assert "Traceback" not in done.stderr
+    [last] = done.stdout.splitlines()
+    known, unknown = f", {MANY:,} pages due.", "; how many pages are due is not known."
+    assert last.startswith("Ended before the first visit because it was told to stop")
+    assert last.endswith((known, unknown))
 
 
 @pytest.mark.parametrize(
@@ -82,9 +86,10 @@ def test_a_run_that_is_loading_ends_as_interrupted(pages, module, number):
     ids=lambda command: command[0],
 )
 def test_other_commands_that_are_loading_end_as_interrupted(workspace, command):
-    code, said = interrupted_at("apsw", signal.SIGTERM, [command[0], "-w", workspace, *command[1:]])
-    assert code == ExitCode.INTERRUPTED, said
-    assert "Traceback" not in said
+    done = interrupted_at("apsw", signal.SIGTERM, [command[0], "-w", workspace, *command[1:]])
+    assert done.returncode == ExitCode.INTERRUPTED, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Ended before" not in done.stdout
 
 
 def events(workspace, message):
@@ -115,7 +120,7 @@ def fit_process_of(process):
 def started(workspace, *options, **environment):
     command = [sys.executable, "-m", "recrawl", "run", "-w", str(workspace), *SETTINGS, *options]
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("RECRAWL_")}  # noqa: TID251 - a child's
-    return subprocess.Popen(command, env=inherited | environment, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, env=inherited | environment, stdout=PIPE, stderr=PIPE, text=True)
 
 
 @pytest.mark.skipif(not CHILDREN.exists(), reason="this system does not tell the children of a process")
@@ -124,21 +129,38 @@ def test_a_run_whose_first_fit_takes_for_ever_stops_when_it_is_told_to(pages):
         fit = eventually(lambda: fit_process_of(process), process)
         os.kill(fit, signal.SIGSTOP)
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=PATIENCE)
+        told, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == ExitCode.INTERRUPTED, said
+    assert told.endswith(f"Ended before the first visit because it was told to stop, {MANY:,} pages due.\n")
     assert not events(pages, "policy fitted")
     assert not Path(f"/proc/{fit}").exists()
 
 
 @pytest.mark.skipif(not CHILDREN.exists(), reason="this system does not tell the children of a process")
-def test_a_run_whose_first_fit_takes_for_ever_ends_when_it_was_to_end(pages):
-    with started(pages, "--until", to_iso(time.time() + 6.0)) as process:  # noqa: TID251 - as people would
+@pytest.mark.parametrize("option", ["--until", "--for"])
+def test_a_run_whose_first_fit_takes_for_ever_ends_when_it_was_to_end(pages, option):
+    end = to_iso(time.time() + 6.0) if option == "--until" else "6s"  # noqa: TID251 - as people would
+    with started(pages, option, end) as process:
         while process.poll() is None and not (fit := fit_process_of(process)):
             time.sleep(0.01)
         if process.poll() is None:
             os.kill(fit, signal.SIGSTOP)
-        _, said = process.communicate(timeout=PATIENCE)
+        told, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == ExitCode.OK, said
+    assert "Ended before the first visit because its time is over" in told.splitlines()[-1]
+    assert not events(pages, "policy fitted")
+
+
+def test_the_time_of_a_run_counts_while_it_loads_and_compiles(pages, tmp_path):
+    """Nobody loads and compiles everything in a quarter of a second."""
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    with started(pages, "--for", "250ms", NUMBA_CACHE_DIR=str(cache)) as process:
+        told, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == ExitCode.OK, said
+    [last] = told.splitlines()
+    assert last.startswith("Ended before the first visit because its time is over")
+    assert not any(cache.rglob("*.nbi")), "it compiled all the same"
     assert not events(pages, "policy fitted")
 
 
@@ -159,7 +181,7 @@ def test_a_command_does_not_wait_for_threads_that_nobody_needs_any_more():
         from concurrent.futures import ThreadPoolExecutor
         ThreadPoolExecutor(1).submit(time.sleep, 100_000)  # as a name server that never answers
         sys.argv = ["recrawl", "--version"]
-        from recrawl.cli.start import main
+        from recrawl.cli.entry import main
         main()
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=False, timeout=PATIENCE)

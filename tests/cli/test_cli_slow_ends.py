@@ -14,13 +14,14 @@ import time
 from contextlib import contextmanager
 
 import numpy as np
+import pytest
 
 from recrawl.errors import ExitCode
-from recrawl.formats.warc import WarcWriter
-from recrawl.formats.warc_records import from_base32
+from recrawl.formats.warc.warc_records import from_base32
+from recrawl.formats.warc.warc_writer import WarcWriter
 from recrawl.model import Capture, Outcome, Visits
 from recrawl.store.open import open_store
-from recrawl.store.values import CaptureRecord
+from recrawl.store.store_values import CaptureRecord
 from recrawl.time import VirtualClock
 
 PATIENCE = 150.0
@@ -136,6 +137,55 @@ def test_a_run_ends_though_a_host_holds_its_answer(workspace):
         assert resting(store, now) > 0  # as long as a slow host does, from the end of the run on
 
 
+SLOW_READER = """
+import sys, time
+from pathlib import Path
+from recrawl.detect import detector
+from recrawl.parse.parse_pool import ParsePool
+from recrawl.detect.version import CostlyError, Effort
+
+begun, sys.argv = Path(sys.argv[1]), ["recrawl", *sys.argv[2:]]
+call, real = ParsePool.call, detector.classify_change
+
+def classify(capture, known, standards, effort=Effort.ALL):
+    if effort is Effort.CHEAP:
+        raise CostlyError
+    return real(capture, known, standards, effort)
+
+def read_for_ever(self, *task):
+    call(self, time.sleep, 0)  # now the worker is there
+    begun.touch()
+    return call(self, time.sleep, 3600)
+
+detector.classify_change, ParsePool.call = classify, read_for_ever
+from recrawl.cli.entry import main
+main()
+"""
+"""A process whose workers read every answer for an hour."""
+
+
+@pytest.mark.slow
+def test_commands_end_while_an_answer_is_read(workspace, tmp_path):
+    """The answer came, and the worker process that reads it does not end: it is ended with the command."""
+    whole = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 3\r\n\r\n<p>"
+    with holding(whole) as server:
+        with open_store(workspace / "recrawl.db", durable=False) as store:
+            store.discover([server.home], 1.79e9)
+        for number, words in enumerate((["run"], ["capture", server.home])):
+            begun = tmp_path / f"begun{number}"
+            script = [sys.executable, "-c", SLOW_READER, begun, *words, "-w", workspace, *SETTINGS]
+            process = subprocess.Popen(
+                [*map(str, script), "--set", "detect.read_time=1h"],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            ended(process, signal.SIGTERM, begun.exists)
+    with open_store(workspace / "recrawl.db", durable=False) as store:
+        assert not store.lease_holders()
+        assert len(store.visits()) == 0
+
+
 def test_a_capture_ends_though_its_host_holds_its_answer(workspace):
     with holding(b"") as server:
         said = ended(command("capture", server.home, "-w", workspace, *SETTINGS), signal.SIGTERM, server.held.is_set)
@@ -183,7 +233,7 @@ def stuck_in(place, words):
             holder = getattr(holder, part)
         setattr(holder, last, stuck)
         sys.argv = {["recrawl", *map(str, words)]!r}
-        from recrawl.cli.start import main
+        from recrawl.cli.entry import main
         main()
     """
     return subprocess.Popen(
@@ -194,11 +244,13 @@ def stuck_in(place, words):
 def test_commands_end_though_native_code_does_not_return(workspace, tmp_path):
     warc = archived(workspace)
     began = [
-        stuck_in("recrawl.crawl.verify_archive:ArchiveCheck._walk", ["verify", "-w", workspace]),
-        stuck_in("recrawl.crawl.backup:_sha256", ["backup", tmp_path / "backups", "-w", workspace]),
-        stuck_in("recrawl.crawl.importing:Importer.take", ["import", warc, "-w", workspace]),
-        stuck_in("recrawl.crawl.exporting:capture_batches", ["export", tmp_path / "out.cdx", "-w", workspace]),
-        stuck_in("recrawl.crawl.importing:Importer.judge", ["assess", warc]),
+        stuck_in("recrawl.crawl.maintenance.archive_check:ArchiveCheck._walk", ["verify", "-w", workspace]),
+        stuck_in(
+            "recrawl.crawl.maintenance.workspace_backup:_sha256", ["backup", tmp_path / "backups", "-w", workspace]
+        ),
+        stuck_in("recrawl.transfer.archive_import:Importer.take", ["import", warc, "-w", workspace]),
+        stuck_in("recrawl.transfer.exporter:capture_batches", ["export", tmp_path / "out.cdx", "-w", workspace]),
+        stuck_in("recrawl.transfer.archive_import:Importer.judge", ["assess", warc]),
     ]
     for number, process in enumerate(began):
         assert process.stdout.readline() == "begun\n", process.communicate()
@@ -210,4 +262,4 @@ def test_commands_end_though_native_code_does_not_return(workspace, tmp_path):
         done = command(*words)
         said, wrong = done.communicate(timeout=PATIENCE)
         assert done.returncode == 0, (said, wrong)
-    assert "The workspace is whole." in said
+    assert "The workspace is complete and consistent." in said

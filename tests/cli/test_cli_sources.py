@@ -100,7 +100,7 @@ def test_sources_of_every_kind_are_added_and_visited(run, workspace, site, tmp_p
         visits = store.visits()
         assert visits.status.tolist() == [200] * 4
     explained = run("explain", "-w", "w", f"file://{tmp_path}/own.csv")
-    assert "nothing to be compared with" in explained.stdout, "a file is known by the name it was added under"
+    assert "no earlier version to compare with" in explained.stdout, "a file is known by the name it was added under"
 
 
 def test_http_takes_a_method_back_and_no_method_leaves_it(run, workspace):
@@ -132,14 +132,14 @@ def test_nothing_is_added_in_a_dry_run(run, workspace):
     ("arguments", "words"),
     [
         (("--access", "gopher", "http://a.example/"), "There is no access method 'gopher'. There are: http, rdf"),
-        (("--option", "a=b", "http://a.example/"), "A plain request has no options."),
-        (("--access", "rdf", "--option", "accept", "http://a.example/"), "'accept' is no option. Write NAME=VALUE"),
+        (("--option", "a=b", "http://a.example/"), "The access method http has no options."),
+        (("--access", "rdf", "--option", "accept", "http://a.example/"), "'accept' is not an option. Write NAME=VALUE"),
         (("--access", "sparql", "http://a.example/"), "needs the option query"),
         (("--access", "sparql", "--option", "query=@none.rq", "http://a.example/"), "none.rq"),
         (("--access", "rdf", "ftp://a.example/"), "is not an http(s) URL"),
-        (("--access", "file", "file:///etc/passwd"), "/etc/passwd is in no folder that fetch.allow_files names."),
-        (("--set", "fetch.allow_files=/etc", "--access", "file", "file:///etc/none"), "/etc/none is no file."),
-        (("--set", "fetch.allow_files=etc", "--access", "file", "file:///etc/passwd"), "no absolute path"),
+        (("--access", "file", "file:///etc/passwd"), "/etc/passwd is not in a folder of fetch.allow_files."),
+        (("--set", "fetch.allow_files=/etc", "--access", "file", "file:///etc/none"), "/etc/none is not a file."),
+        (("--set", "fetch.allow_files=etc", "--access", "file", "file:///etc/passwd"), "not an absolute path"),
         (("--feed", "--access", "rdf", "http://a.example/"), "exclude each other"),
     ],
 )

@@ -7,7 +7,8 @@ from click import unstyle
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.cli.tables import print_table, shown_time
+from recrawl.app.display import shown_time
+from recrawl.cli.tables import print_table
 
 YEAR = 365.25 * 86_400
 
@@ -46,8 +47,8 @@ def test_columns_move_together_before_words_break(monkeypatch, capsys, columns, 
 
 
 LONG = "https://library.example.org/collections/manuscripts/section-with-a-long-name/page-7.html?language=de"
-WORDY = ("page", "url", "why", "last look", "next due", "in vain")
-ROW = ("7", LONG, "tried again after 2 failures", "2026-11-14 00:30", "2026-11-15 04:20", "4.62 d")
+WORDY = ("page", "url", "why", "last visit", "next due", "in vain")
+ROW = ("7", LONG, "retry after 2 failures", "2026-11-14 00:30", "2026-11-15 04:20", "4.62 d")
 
 
 def printed(monkeypatch, capsys, columns, **options):
@@ -76,8 +77,8 @@ def test_where_not_even_words_fit_every_column_is_there(monkeypatch, capsys, col
 
 
 def test_spare_columns_are_left_out_one_by_one_where_there_is_no_room(monkeypatch, capsys):
-    spare = ("last look", "in vain")
+    spare = ("last visit", "in vain")
     said = "The terminal is too narrow for: "
     assert said not in printed(monkeypatch, capsys, 65, spare=spare)
-    assert said + "last look.\n" in printed(monkeypatch, capsys, 64, spare=spare)
-    assert said + "last look, in vain.\n" in printed(monkeypatch, capsys, 53, spare=spare)
+    assert said + "last visit.\n" in printed(monkeypatch, capsys, 64, spare=spare)
+    assert said + "last visit, in vain.\n" in printed(monkeypatch, capsys, 53, spare=spare)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from recrawl.cli.demo_serve import ORDERS
+from recrawl_testweb.demo.demo_serve import ORDERS
 
 pytestmark = pytest.mark.slow
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from recrawl.crawl.verify import KINDS
-from recrawl.crawl.verify_archive import ArchiveCheck
-from recrawl.formats.warc import WarcWriter
-from recrawl.formats.warc_records import from_base32
+from recrawl.crawl.maintenance.archive_check import ArchiveCheck
+from recrawl.crawl.maintenance.workspace_check import KINDS
+from recrawl.formats.warc.warc_records import from_base32
+from recrawl.formats.warc.warc_writer import WarcWriter
 from recrawl.model import Capture, Outcome, Visits
 from recrawl.store.open import open_store
-from recrawl.store.values import CaptureRecord
+from recrawl.store.store_values import CaptureRecord
 from recrawl.time import VirtualClock
 
 THEN = 1.7e9
@@ -42,7 +42,7 @@ def test_a_whole_workspace(run, workspace):
     done = run("verify", "-w", "ws")
     assert done.returncode == 0
     assert "Read 3 captures and 4 records in 1 archive file" in done.stdout
-    assert "The workspace is whole." in done.stdout
+    assert "The workspace is complete and consistent." in done.stdout
     sampled = run("verify", "-w", "ws", "--sample", 2, "--seed", 1)
     assert (
         "Read 2 of 3 captures, 66.67%. With 95 % confidence at most 77.639% of all captures are wrong."

@@ -1,14 +1,16 @@
 """Captured pages with what they embed, as ``recrawl assess`` and ``report`` tell of them: real archive files."""
 
+import base64
 import csv
+import hashlib
 import json
 import zipfile
 
 import pytest
 
-from recrawl.formats.warc import WarcWriter
+from recrawl.formats.warc.warc_writer import WarcWriter
 from recrawl.model import Capture
-from recrawl.time import VirtualClock, to_http_date
+from recrawl.time import VirtualClock, to_http_date, to_timestamp14
 
 START = 1_700_000_000.0
 SITE = "http://site.example"
@@ -33,7 +35,7 @@ def write(folder, *captures):
     return folder / place.file
 
 
-def picture(*lines):
+def plot(*lines):
     return head("200 OK", "Content-Type: image/png", *lines)
 
 
@@ -47,19 +49,19 @@ def archive(tmp_path):
     """One page, and parts of it in every state."""
     return write(
         tmp_path,
-        ("/left.png", -50, picture(), b"left"),
-        ("/same.png", -40, picture(), b"same"),
+        ("/left.png", -50, plot(), b"left"),
+        ("/same.png", -40, plot(), b"same"),
         ("/", 0, head("200 OK", "Content-Type: text/html"), PAGE),
         ("/plain", 1, head("200 OK", "Content-Type: text/html"), PLAIN),
         ("/s.css", 10, head("200 OK", "Content-Type: text/css", before(100)), b"p {x: url(bg.png)} @import 't.css';"),
         ("/t.css", 11, head("200 OK", "Content-Type: text/css", before(100)), b"p {x: url(deep.png)}"),
-        ("/right.png", 20, picture(), b"right"),
-        ("/newer.png", 30, picture(before(-15)), b"newer"),
-        ("/bg.png", 40, picture(before(60)), b"bg"),
-        ("/deep.png", 41, picture(before(60)), b"deep"),
-        ("/same.png", 50, picture(), b"same"),
+        ("/right.png", 20, plot(), b"right"),
+        ("/newer.png", 30, plot(before(-15)), b"newer"),
+        ("/bg.png", 40, plot(before(60)), b"bg"),
+        ("/deep.png", 41, plot(before(60)), b"deep"),
+        ("/same.png", 50, plot(), b"same"),
         ("/moved.png", 60, head("302 Found", "Location: /target.png", before(60)), b""),
-        ("/target.png", 61, picture(before(60)), b"target"),
+        ("/target.png", 61, plot(before(60)), b"target"),
         ("/nowhere.png", 62, head("302 Found", "Location: /never.png"), b""),
         ("/gone.png", 63, head("404 Not Found", "Content-Type: text/html"), b"no"),
     )
@@ -71,6 +73,7 @@ EXPECTED = {
     "possibly violative": 1,  # right.png
     "prima facie violative": 1,  # newer.png
     "missing": 3,  # missing.png, gone.png, and nowhere.png, which leads to nothing
+    "not known": 0,
 }
 
 
@@ -91,11 +94,11 @@ def test_every_state_is_found_in_real_files(run, archive):
 
 def test_words_and_files_say_the_same(run, archive, tmp_path):
     done = run("assess", archive, "--output", tmp_path / "quality")
-    assert "With what they embed, 2 captured pages were judged; 1 embeds something." in done.stdout
+    assert "Composite coherence: checked 2 captured pages; 1 has page requisites." in done.stdout
     assert "6 prima facie coherent, 1 possibly coherent, 1 possibly violative, 1 prima facie violative, 3 missing" in (
         done.stdout
     )
-    assert "1 of 1 pages (100.0%) provably did not" in done.stdout
+    assert "1 of 1 pages (100.0%) are proved not to have existed" in done.stdout
     with (tmp_path / "quality" / "composites.csv").open(encoding="utf-8") as file:
         [row] = csv.DictReader(file)
     assert (row["missing"], row["possibly_violative"]) == ("3", "1")
@@ -118,15 +121,55 @@ def test_without_bytes_nothing_is_known(run, archive, tmp_path):
     )
     for given in (["assess", index], ["assess", archive, "--digests-only"], ["assess", archive, "--composites", "0"]):
         done = run(*given)
-        assert "existed as they are shown, with what they embed, is not known" in done.stdout
+        assert "existed as shown, with their page requisites) is not known" in done.stdout
         assert json.loads(run(*given, "--json").stdout)["composites"] is None
+
+
+def test_parts_that_an_archive_lists_are_not_missing_though_their_bytes_are_elsewhere(run, tmp_path):
+    """As after an import of another archive: pages and style sheets were fetched, equal captures and pictures not."""
+    html, css = head("200 OK", "Content-Type: text/html"), head("200 OK", "Content-Type: text/css")
+    page = b"<link rel=stylesheet href=/s.css><img src=/a.png><img src=/b.png><img src=/gone.png><img src=/never.png>"
+    fetched = write(tmp_path, ("/", 0, html, page), ("/s.css", 1, css, b"p {color: red}"))
+    both = hashlib.sha1(page).digest(), hashlib.sha1(b"p {color: red}").digest()
+    listed = [
+        ("/", 0, "text/html", 200, both[0]),
+        ("/", 86_400, "text/html", 200, both[0]),
+        ("/s.css", 1, "text/css", 200, both[1]),
+        ("/s.css", 86_401, "text/css", 200, both[1]),
+        ("/a.png", 2, "image/png", 200, b"a" * 20),
+        ("/b.png", 3, "image/png", 200, b"b" * 20),
+        ("/gone.png", 4, "text/html", 404, b"c" * 20),
+    ]
+    lines = [
+        f"example,site){path} {to_timestamp14(START + after)} {SITE}{path} {mime} {status} "
+        f"{base64.b32encode(digest).decode()} - - 9 0 elsewhere.warc.gz"
+        for path, after, mime, status, digest in listed
+    ]
+    index = tmp_path / "all.cdx"
+    index.write_text("\n".join([" CDX N b a m s k r M S V g", *sorted(lines), ""]))
+    found = json.loads(run("assess", fetched, index, "--json").stdout)["composites"]
+    assert found["pages"] == 2  # the second capture of the page is known by its digest
+    assert found["resources"] == {
+        "prima facie coherent": 1,  # the style sheet of the second page: the same before and after
+        "possibly coherent": 0,
+        "possibly violative": 1,
+        "prima facie violative": 0,
+        "missing": 4,
+        "not known": 4,
+    }
+    assert found["completeness"] == pytest.approx(3 / 5)
+    assert (found["coherent"], found["complete"]) == (0, 0)
+    assert found["damage"] < 0.5
+    said = " ".join(run("assess", fetched, index).stdout.split())
+    assert "4 missing, 4 not known" in said
+    assert "4 page requisites without bytes here: they are listed by an archive and counted as archived" in said
 
 
 def test_a_page_that_repeats_an_earlier_one_is_judged_at_its_own_time(run, tmp_path):
     with WarcWriter(tmp_path, VirtualClock(START), durable=False) as writer:
         shown = Capture(f"{SITE}/", START, 200, head("200 OK", "Content-Type: text/html"), b"<img src=a.png>")
         first = writer.write(shown)
-        writer.write(Capture(f"{SITE}/a.png", START + 10, 200, picture(before(5)), b"a"))
+        writer.write(Capture(f"{SITE}/a.png", START + 10, 200, plot(before(5)), b"a"))
         again = Capture(f"{SITE}/", START + 1000, 200, head("200 OK", "Content-Type: text/html"), b"<img src=a.png>")
         writer.write(again, revisit_of=first.ref)
     found = json.loads(run("assess", tmp_path / first.file, "--json").stdout)
@@ -158,7 +201,7 @@ def test_the_report_says_it_where_quality_is_told(run, archive, tmp_path):
     assert any("6 prima facie coherent" in line for line in found["words"])
     assert run("report", archive, "-o", tmp_path / "report.html").returncode == 0
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "Pages with what they embed" in text
+    assert "Pages with their page requisites" in text
     assert "composite-states" in text
     unknown = section(json.loads(run("report", archive, "--digests-only", "--json").stdout))
     assert "is not known" in unknown["words"][0]

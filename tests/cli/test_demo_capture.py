@@ -1,21 +1,20 @@
-"""The capture at the end of the demo: what it claims, held against the truth of the living web."""
+"""The capture at the end of the demo: what it claims, held against the truth of the test web."""
 
 import asyncio
 
 import numpy as np
 import pytest
 
-from recrawl.cli.demo_capture import LATER, capture_site, capture_words
-from recrawl.cli.predict_lessons import material
-from recrawl.cli.predict_models import USUAL, save_model
-from recrawl.cli.predict_training import trained
-from recrawl.cli.wiring import crawl_settings_of
-from recrawl.cli.workspace import make_workspace
-from recrawl.crawl.trial import TrialSettings, run_trial
-from recrawl.living.quirks import Quirks
-from recrawl.schedule.valued import Valued
+from recrawl.app.predict.model_training import material, trained
+from recrawl.app.predict.stored_models import USUAL, save_model
+from recrawl.app.workspace.workspace import make_workspace
+from recrawl.app.workspace.workspace_wiring import crawl_settings_of
+from recrawl.schedule.policies.valued import ValuedPolicy
 from recrawl.simulate.sites import synthetic_web
 from recrawl.time import DAY
+from recrawl_testweb.demo.demo_capture import LATER, capture_site, capture_words
+from recrawl_testweb.fault_injection import FaultProfile
+from recrawl_testweb.virtual_trial import TrialSettings, run_trial
 
 START = 1_789_948_800.0
 SEED = 4
@@ -28,7 +27,9 @@ def done(tmp_path_factory):
         tmp_path_factory.mktemp("demo") / "demo", {"fetch.contact": "https://example.org/", "schedule.budget": 90.0}
     )
     web = synthetic_web(pages=54, start=START, days=2.0, seed=SEED, hot=1.0, sigma=1.5)
-    settings = TrialSettings(crawl_settings_of(place.configuration.settings), quirks=Quirks.none(), seed=SEED)
+    settings = TrialSettings(
+        crawl_settings_of(place.configuration.settings), fault_profile=FaultProfile.none(), seed=SEED
+    )
     kept = []
     with place.open_store() as store:
 
@@ -36,7 +37,9 @@ def done(tmp_path_factory):
             save_model(place.folder, trained(USUAL, material(place, store, None), 1, judged=False))
             kept.append((await capture_site(place, store, after, SEED), after.living.truth()))
 
-        trial = run_trial(web, Valued(), store=store, folder=place.folder, settings=settings, afterwards=afterwards)
+        trial = run_trial(
+            web, ValuedPolicy(), store=store, folder=place.folder, settings=settings, afterwards=afterwards
+        )
         result = asyncio.run(trial)
         [(captured, truth)] = kept
         yield result, captured, truth, store
@@ -56,14 +59,14 @@ def looks_of(captured, truth, store):
 
 def test_what_the_capture_claims_is_the_truth(done):
     _, captured, truth, store = done
-    said, looks, web = captured.report.quality, looks_of(*done[1:]), truth.web
+    said, observations, web = captured.report.quality, looks_of(*done[1:]), truth.web
     assert len(said.coherent) > 5
     assert len(said.changed) > 0
     for page in said.coherent.tolist():
-        number, first, last = looks[page]
+        number, first, last = observations[page]
         assert web.version(number, first) == web.version(number, last), store.urls(np.array([page]))
     for page in said.changed.tolist():
-        number, first, last = looks[page]
+        number, first, last = observations[page]
         assert web.version(number, first) < web.version(number, last), store.urls(np.array([page]))
     assert captured.held == captured.claimed == len(said.coherent)
 
@@ -72,10 +75,10 @@ def test_pages_just_found_are_put_in_order_by_the_model(done):
     result, captured, truth, store = done
     born_since = np.flatnonzero((truth.web.born > result.end) & (truth.web.born < result.end + LATER))
     assert len(born_since) == 4
-    looks = looks_of(*done[1:])
-    new = [page for page, (number, _, _) in looks.items() if number in born_since]
+    observations = looks_of(*done[1:])
+    new = [page for page, (number, _, _) in observations.items() if number in born_since]
     assert len(new) == 4
-    assert captured.foretold == captured.new == 4
+    assert captured.predicted == captured.new == 4
     found = store.site_log(captured.report.capture.id).found
     rate = dict(zip(found.page.tolist(), found.rate.tolist(), strict=True))
     assert all(1e-3 / DAY < rate[page] < 1e3 / DAY for page in new)

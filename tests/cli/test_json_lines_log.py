@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.crawl.log import JsonLinesLog
+from recrawl.crawl.control.json_log import JsonLinesLog
 from recrawl.time import VirtualClock
 
 FIELDS = ["timestamp", "logLevel", "context", "message", "details"]

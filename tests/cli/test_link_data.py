@@ -5,9 +5,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from recrawl.cli.link_data import link_data
+from recrawl.app.predict.link_data import link_data
 from recrawl.errors import InputError
-from recrawl.predict.text_quality import text_quality
+from recrawl.predict.features.static_features import text_quality
 
 EVENTS = [
     # site, page, t, kind, bulk, missing, net_int, net_ext, size

@@ -11,22 +11,22 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from recrawl.cli.assess_answer import Asked, answer
-from recrawl.cli.capture_rates import BelievedRates
-from recrawl.cli.knowledge import learn
-from recrawl.cli.rates_question import Question
-from recrawl.cli.rates_rows import rows_for
-from recrawl.cli.serving import page_beliefs
-from recrawl.cli.serving.answers import WorkspaceAnswers
-from recrawl.cli.serving.page_beliefs import PageBeliefs
-from recrawl.cli.serving.survey import survey_of
-from recrawl.cli.workspace import open_workspace
+from recrawl.app.assess.assessment import AssessmentQuestion, answer
+from recrawl.app.rates.belief_table import learn
+from recrawl.app.rates.rates_question import RatesQuestion
+from recrawl.app.rates.rates_table import rows_for
+from recrawl.app.site_capture.capture_rates import BelievedRates
+from recrawl.app.workspace.workspace import open_workspace
 from recrawl.crawl.clock import RealClock
 from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
 from recrawl.model import Verdict, Visits
-from recrawl.show.dashboard.stores import Stores
 from recrawl.store.open import open_store
 from recrawl.time import DAY, to_timestamp14
+from recrawl.web.dashboard import page_beliefs
+from recrawl.web.dashboard.page_beliefs import PageBeliefs
+from recrawl.web.dashboard.plan_survey import survey_of
+from recrawl.web.dashboard.stale_cache import StorePool
+from recrawl.web.dashboard.workspace_dashboard import WorkspaceDashboard
 
 START = 1.75e9
 WEEKS = 10
@@ -85,9 +85,9 @@ def test_every_command_says_the_same_of_a_page(run, archive):
         page = store.pages().id
         now = START + 100 * DAY
         captured = dict(zip(store.urls(page), BelievedRates(store, now)(page) * DAY, strict=True))
-        report = rows_for(store, Question(ESTIMATORS[DEFAULT], now))
-        shown = answer(store, Asked()).quality
-        assert np.array_equal(shown.looks.page, report.lesson.histories.page)
+        report = rows_for(store, RatesQuestion(ESTIMATORS[DEFAULT], now))
+        shown = answer(store, AssessmentQuestion()).quality
+        assert np.array_equal(shown.observations.page, report.training.histories.page)
         np.testing.assert_allclose(shown.rate[report.known()], report.rate[report.known()], rtol=1e-9)
     assert all(close((captured[url],), known[:1]) for url, known in rates.items() if url != ONCE)
 
@@ -98,8 +98,8 @@ def test_the_server_says_the_same_of_a_page(run, archive):
     rates, likely = told(rows), {row["url"]: row["p_changed"] for row in rows}
     place, clock = open_workspace(archive, {}), RealClock()
     beliefs = PageBeliefs(place, clock.now)
-    with closing(Stores(place.open_store)) as stores, stores.one() as store:
-        answers = WorkspaceAnswers(place, stores, clock.now, beliefs)
+    with closing(StorePool(place.open_store)) as stores, stores.one() as store:
+        answers = WorkspaceDashboard(place, stores, clock.now, beliefs)
         survey = survey_of(place, store, clock.now())
         urls = store.urls(survey.page)
         for row, url in enumerate(urls):
@@ -128,7 +128,7 @@ def test_the_server_says_the_same_of_a_page(run, archive):
         assert survey.facts["known"] == len(known) == len(urls) - 1
         answers.close()
     assert json.loads(run("status", "-w", archive, "--json").stdout)["fresh"] == pytest.approx(fresh, rel=1e-4)
-    assert "of 59 pages seen at least twice" in run("status", "-w", archive).stdout
+    assert "of 59 pages observed at least twice" in run("status", "-w", archive).stdout
 
 
 def test_the_belief_drawn_over_time_is_the_one_of_rates_without_being_told(archive):
@@ -136,7 +136,7 @@ def test_the_belief_drawn_over_time_is_the_one_of_rates_without_being_told(archi
     with open_store(archive / "recrawl.db") as store:
         known = learn(store)
         rows = np.flatnonzero(known.histories.counts())
-        again = ESTIMATORS[DEFAULT].follow(known.belief, rows, known.lesson.evidence.histories.take(rows))
+        again = ESTIMATORS[DEFAULT].follow(known.belief, rows, known.training.evidence.histories.take(rows))
     for q in (0.05, 0.5, 0.95):
         np.testing.assert_allclose(again.quantile(q), known.belief.take(rows).quantile(q), rtol=1e-6)
 
@@ -169,7 +169,7 @@ def test_one_capture_says_nothing_about_rates(run, archive):
     [planned] = [row for row in json.loads(run("plan", *where).stdout)["next"] if row["url"] == ONCE]
     assert planned["changes_per_day"] is None
     assert planned["in_words"] == "not known"
-    assert "1 seen once: not known" in run("assess", "-w", archive).stdout
+    assert "1 observed once: not known" in run("assess", "-w", archive).stdout
 
 
 def test_a_plan_counts_the_changes_that_rates_tell(run, archive):

@@ -6,15 +6,15 @@ import shutil
 import numpy as np
 import pytest
 
-from recrawl.cli.experiments.hacs_data import captured
-from recrawl.crawl.exporting_dataset import write_dataset
-from recrawl.detect.publications import is_publication
-from recrawl.detect.verdict import judge, known_after
+from recrawl.detect.change_verdict import classify_change, is_publication, known_after
 from recrawl.errors import ExitCode
 from recrawl.model import Capture, ChangeKind, Outcome, Verdict, Visits
 from recrawl.store.open import open_store
 from recrawl.time import DAY, WEEK
+from recrawl.transfer.dataset_export import write_dataset
 from recrawl.urls import home_of
+from recrawl_lab.experiments.experiment_classes import _ends, _share_wrong
+from recrawl_lab.experiments.experiment_hacs import captured
 
 START = 1_500_000_000.0
 AUTHORS, WEEKS = 12, 40
@@ -57,7 +57,7 @@ def test_hacs_on_a_workspace_and_on_its_export_say_the_same(run, archive, tmp_pa
     for level in ("home page", "web site"):
         assert f"## Table I, {level}, micro average ({AUTHORS} sites): published / here" in done.stdout
         assert f"## Table I, {level}, macro average ({AUTHORS} sites): published / here" in done.stdout
-    assert "points with F1" in done.stdout
+    assert "points with updates" in done.stdout
     assert run("export", tmp_path / "set", "--what", "dataset", "-w", archive).returncode == 0
     again = run("experiment", "hacs", "--data", tmp_path / "set", "-o", tmp_path / "again")
     assert again.returncode == 0, again.stderr
@@ -103,6 +103,22 @@ def test_an_index_tells_changes_and_no_links(run, tmp_path):
     assert "less than two weeks" in short.stderr
 
 
+def test_hacs_refuses_an_archive_without_home_pages(new_workspace, run, tmp_path):
+    """As a site kept in git often is: pages with names, and none at the root."""
+    folder = shutil.copytree(new_workspace, tmp_path / "ws")
+    with open_store(folder / "recrawl.db") as store:
+        page = store.discover(["http://git.example/p1.html", "http://git.example/docs/p2.html"], START)
+        kinds = ChangeKind.TEXT | ChangeKind.NEW_LINKS | ChangeKind.EXACT
+        for number in page.tolist():
+            time = START + np.arange(40) * WEEK
+            store.record(Visits.of(np.full(40, number), time, verdict=Verdict.CHANGED, kinds=kinds, new_internal=1))
+    for kind in ("new-links", "content"):
+        refused = run("experiment", "hacs", "-w", folder, "--kind", kind, "-o", tmp_path / "out")
+        assert refused.returncode == ExitCode.ERROR
+        assert "no home page was captured twice" in refused.stderr
+        assert "bug" not in refused.stderr
+
+
 def test_classes_and_datamonitor_take_a_workspace(run, archive, tmp_path):
     done = run("experiment", "classes", "-w", archive, "--days", 100, "-o", tmp_path / "classes")
     assert done.returncode == 0, done.stderr
@@ -114,6 +130,17 @@ def test_classes_and_datamonitor_take_a_workspace(run, archive, tmp_path):
     short = run("experiment", "datamonitor", "-w", archive, "-o", tmp_path / "dm")
     assert short.returncode == ExitCode.ERROR, "three years are needed, and there are forty weeks"
     assert "longer records" in short.stderr
+    assert f"recrawl: {archive}: " in short.stderr, "the archive is named, not the folder that was made of it"
+
+
+def test_an_error_of_pages_of_one_directory_has_no_interval():
+    """Whole directories are resampled: one of them says nothing of how others would differ."""
+    rng, wrong = np.random.default_rng(1), np.array([1.0, 0.0, 1.0])
+    alone, several = (_share_wrong(wrong, np.array(cluster), rng) for cluster in ([0, 0, 0], [0, 1, 2]))
+    assert alone.mean == several.mean == pytest.approx(2 / 3)
+    assert _ends(alone) == "–"
+    assert several.low < several.mean < several.high
+    assert "%–" in _ends(several)
 
 
 def test_what_was_exported_is_not_taken_for_a_log_of_exact_changes(run, archive, workspace, tmp_path):
@@ -161,10 +188,10 @@ def page(*links):
 
 
 def test_a_new_link_to_a_pdf_is_a_new_publication():
-    first = judge(page("a.html"), None)
+    first = classify_change(page("a.html"), None)
     known = known_after(first, None)
-    assert judge(page("a.html", "b.html"), known).kinds & ChangeKind.NEW_LINKS
-    assert not judge(page("a.html", "b.html"), known).kinds & ChangeKind.NEW_PUBLICATIONS
-    assert judge(page("a.html", "paper.pdf"), known).kinds & ChangeKind.NEW_PUBLICATIONS
-    assert not judge(page("a.html", "papers/pdf/"), known).kinds & ChangeKind.NEW_PUBLICATIONS
+    assert classify_change(page("a.html", "b.html"), known).kinds & ChangeKind.NEW_LINKS
+    assert not classify_change(page("a.html", "b.html"), known).kinds & ChangeKind.NEW_PUBLICATIONS
+    assert classify_change(page("a.html", "paper.pdf"), known).kinds & ChangeKind.NEW_PUBLICATIONS
+    assert not classify_change(page("a.html", "papers/pdf/"), known).kinds & ChangeKind.NEW_PUBLICATIONS
     assert is_publication("https://arxiv.org/abs/2012.00777")

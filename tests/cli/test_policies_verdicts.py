@@ -2,8 +2,8 @@
 
 import pytest
 
-from recrawl.assess.scores import Interval
-from recrawl.cli.experiments.policies_verdicts import beside_the_reference, cases, in_short, own_measures
+from recrawl.assess.scores.prediction_scores import MeanInterval
+from recrawl_lab.experiments.policies_table import beside_the_reference, cases, in_short, own_measures
 
 
 class Table:
@@ -32,7 +32,7 @@ class Table:
 
     def difference(self, field, policy, than, budget, metric):
         mean = self.ratio(field, policy, budget, metric) - self.ratio(field, than, budget, metric)
-        return Interval(mean, mean - 0.01, mean + 0.01)
+        return MeanInterval(mean, mean - 0.01, mean + 0.01)
 
     def median_staleness(self, policy, than, budget):
         return 0.5 if than else 0.66

@@ -9,15 +9,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from recrawl.cli.workspace import open_workspace
-from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
-from recrawl.crawl.looks_before import looks_before
-from recrawl.crawl.page_contents import page_evidence
+from recrawl.app.workspace.workspace import open_workspace
 from recrawl.errors import ExitCode
+from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
 from recrawl.model import Capture, Verdict, Visits
-from recrawl.predict.features import FeatureOptions, look_around, page_features
-from recrawl.predict.text_space import learn_semantics
+from recrawl.predict.features.feature_extraction import FeatureOptions, look_around, page_features
+from recrawl.predict.features.text_space import learn_semantics
 from recrawl.time import DAY, to_iso
+from recrawl.transfer.page_contents import observations_before, page_evidence
 
 START = 1_700_000_000.0
 WEEKS, PAGES = 4, 12
@@ -74,14 +73,14 @@ def rows_of(file):
 def test_the_table_is_that_of_the_pure_functions(run, ws, tmp_path):
     said = run("predict", "features", "-w", ws, "--at", to_iso(AS_OF), "-o", "all.parquet")
     assert said.returncode == ExitCode.OK, said.stderr
-    assert f"of {PAGES} pages by {3 * PAGES} looks" in said.stdout
+    assert f"of {PAGES} pages by {3 * PAGES} observations" in said.stdout
     written = pq.read_table(tmp_path / "all.parquet")
     place = open_workspace(ws, {})
     with place.open_store() as store:
         ids = np.sort(store.pages().id)
         urls = dict(zip(ids.tolist(), store.urls(ids), strict=True))
         read = ArchivedBytes(place.warc, imported_into(store)).read
-        evidence = page_evidence(urls, looks_before(store, read, ids, np.inf))  # all of it: cut by page_features
+        evidence = page_evidence(urls, observations_before(store, read, ids, np.inf))  # all of it: cut by page_features
     evidence = evidence.of_pages(np.array(["later" not in url for url in evidence.urls]))
     rng = np.random.default_rng(1)
     known = evidence.texts.before(AS_OF)
@@ -121,9 +120,12 @@ def test_looks_that_found_no_change_count_as_looks(ws):
         again = START + np.array([3.0, 30.0, 60.0]) * DAY
         store.record(Visits.of(np.full(3, page), again, verdict=np.full(3, Verdict.UNCHANGED), status=304))
         read = ArchivedBytes(place.warc, imported_into(store)).read
-        looks = [(one, look.time) for one, look in looks_before(store, read, np.array([page]), START + 40 * DAY)]
+        observations = [
+            (one, observation.time)
+            for one, observation in observations_before(store, read, np.array([page]), START + 40 * DAY)
+        ]
         weekly = [(page, START + week * 7 * DAY) for week in range(WEEKS)]
-        assert looks == sorted([*weekly, (page, again[0]), (page, again[1])])
+        assert observations == sorted([*weekly, (page, again[0]), (page, again[1])])
 
 
 def test_a_record_that_repeats_an_earlier_one_is_read_as_that():
@@ -134,13 +136,15 @@ def test_a_record_that_repeats_an_earlier_one_is_read_as_that():
             return np.full(len(pages), 4)
 
         def captures_of_page(self, page, *, after, limit):
-            from recrawl.store.values import Captures
+            from recrawl.store.store_values import CaptureColumns
 
             mime = ["text/html", "text/html", "warc/revisit", "warc/revisit"]
             digest = [b"a", b"b", b"a", b""]
             rows = np.flatnonzero(np.arange(1.0, 5.0) > after)
             some = np.arange(4)
-            every = Captures(np.full(4, page), some + 1.0, np.full(4, 200), mime, digest, some, ["f"] * 4, some, some)
+            every = CaptureColumns(
+                np.full(4, page), some + 1.0, np.full(4, 200), mime, digest, some, ["f"] * 4, some, some
+            )
             return every.take(rows)
 
         def visits(self, **_asked):
@@ -149,7 +153,10 @@ def test_a_record_that_repeats_an_earlier_one_is_read_as_that():
     def read(_file, offset):
         return Capture("http://a.example/", 0.0, 200, raw_body=b"%d" % offset)
 
-    found = [(look.time, look.raw_body) for _, look in looks_before(Kept(), read, np.array([7]), 9.0)]
+    found = [
+        (observation.time, observation.raw_body)
+        for _, observation in observations_before(Kept(), read, np.array([7]), 9.0)
+    ]
     assert found == [(1.0, b"0"), (2.0, b"1"), (3.0, b"0"), (4.0, b"0")]
 
 
@@ -157,7 +164,7 @@ def test_what_cannot_be_is_said(run, ws):
     early = run("predict", "features", "-w", ws, "--at", "1990-01-01", "-o", "a.csv")
     assert early.returncode == ExitCode.ERROR
     assert "No page was known before 1990-01-01" in early.stderr
-    assert "nothing can be counted" in run("predict", "features", "-w", ws, "--period", "0s", "-o", "a.csv").stderr
+    assert "--period is 0" in run("predict", "features", "-w", ws, "--period", "0s", "-o", "a.csv").stderr
     assert "--period: 'soon' is" in run("predict", "features", "-w", ws, "--period", "soon", "-o", "a.csv").stderr
-    assert "no group of features" in run("predict", "features", "-w", ws, "--group", "xx", "-o", "a.csv").stderr
+    assert "not a group of features" in run("predict", "features", "-w", ws, "--group", "xx", "-o", "a.csv").stderr
     assert ".csv or .parquet" in run("predict", "features", "-w", ws, "-o", "a.txt").stderr

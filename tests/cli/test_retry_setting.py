@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from recrawl.cli.settings import FetchSettings, PolitenessSettings, Settings
-from recrawl.cli.wiring import crawl_settings_of
+from recrawl.app.workspace.settings import FetchSettings, PolitenessSettings, Settings
+from recrawl.app.workspace.workspace_wiring import crawl_settings_of
 from recrawl.errors import ConfigError
 from recrawl.model import Outcome
-from recrawl.model.failures import NO_NAME
-from recrawl.schedule.retry import Retry
+from recrawl.model.visits import NO_NAME
+from recrawl.schedule.politeness.retry import Retry
 from recrawl.time import DAY, HOUR, MINUTE
 
 
@@ -51,7 +51,7 @@ def test_a_longer_wait_is_for_pages_not_for_hosts():
 
 
 def test_without_any_wait_a_failing_page_would_be_asked_for_without_end():
-    with pytest.raises(ConfigError, match="without end"):
+    with pytest.raises(ConfigError, match="endlessly"):
         PolitenessSettings(retry=0.0)
 
 

@@ -4,13 +4,14 @@ import math
 
 import pytest
 
-from recrawl.cli.run_display import Tally, display, every, getting_ready, sentence, together
-from recrawl.cli.waiting import bar, line
-from recrawl.crawl.pulse import Pulse
+from recrawl.app.progress import bar, line
+from recrawl.app.runs.crawl_run import RunCounts, every, together
+from recrawl.cli.operate.run_display import display, getting_ready, sentence
+from recrawl.crawl.control.crawl_stats import CrawlStats
 from recrawl.time import HOUR
 
 
-def pulse(**changes) -> Pulse:
+def stats(**changes) -> CrawlStats:
     calm = {
         "now": 0.0,
         "underway": 0,
@@ -30,33 +31,33 @@ def pulse(**changes) -> Pulse:
         "archived": 0,
         "events": {},
     }
-    return Pulse(**(calm | changes))
+    return CrawlStats(**(calm | changes))
 
 
 @pytest.mark.parametrize(
     ("seen", "words"),
     [
-        (pulse(next_due=3600.0), "next due 1970-01-01 01:00"),
-        (pulse(), "next due never"),
-        (pulse(due=40), "40 due"),
-        (pulse(due=40, late=120.0), "40 due, late by 2 min"),
-        (pulse(due=40, held=10), "40 due (10 on paused hosts)"),
-        (pulse(due=40, left=0.3), "40 due; the budget is spent, one visit every 1.5 min"),
-        (pulse(due=40, left=0.0, budget=0.0), "40 due; the budget is spent, and it is 0"),
-        (pulse(due=40, paused=True), "paused, 40 due"),
+        (stats(next_due=3600.0), "next due 1970-01-01 01:00"),
+        (stats(), "next due never"),
+        (stats(due=40), "40 due"),
+        (stats(due=40, late=120.0), "40 due, late by 2 min"),
+        (stats(due=40, held=10), "40 due (10 on paused hosts)"),
+        (stats(due=40, left=0.3), "40 due; the budget is spent, one visit every 1.5 min"),
+        (stats(due=40, left=0.0, budget=0.0), "40 due; the budget is spent, and it is 0"),
+        (stats(due=40, paused=True), "paused, 40 due"),
     ],
 )
 def test_one_line_says_what_waits_and_why(seen, words):
-    line = sentence(Tally(1200, 31, 2), seen, math.inf)
+    line = sentence(RunCounts(1200, 31, 2), seen, math.inf)
     assert line == f"1,200 visits, 31 changed, 2 failed, 0.0/s; {words}"
-    assert sentence(Tally(), seen, HOUR).endswith("; 1 h left")
+    assert sentence(RunCounts(), seen, HOUR).endswith("; 1 h left")
 
 
 def test_what_is_due_is_done_after_a_time_that_follows_from_the_pace():
-    tally = Tally()
-    sentence(tally, pulse(due=40), math.inf)
+    tally = RunCounts()
+    sentence(tally, stats(due=40), math.inf)
     tally.visits = 20
-    assert sentence(tally, pulse(now=10.0, due=40), math.inf).endswith("2.0/s; 40 due, done in 20 s")
+    assert sentence(tally, stats(now=10.0, due=40), math.inf).endswith("2.0/s; 40 due, done in 20 s")
 
 
 def test_it_is_shown_as_often_as_it_should_be():
@@ -71,15 +72,15 @@ def test_it_is_shown_as_often_as_it_should_be():
 
 
 def test_where_there_is_no_terminal_a_line_comes_every_few_minutes(capsys):
-    with display(Tally(), math.inf, lambda: pulse(now=400.0, due=3)) as show:
+    with display(RunCounts(), math.inf, lambda: stats(now=400.0, due=3)) as show:
         for now in range(0, 1000, 10):
             show(float(now))
     assert capsys.readouterr().err.splitlines() == ["1970-01-01 00:06 0 visits, 0 changed, 0 failed, 0.0/s; 3 due"] * 3
 
 
 def test_where_there_is_no_terminal_a_line_tells_the_pace_since_the_line_before(capsys):
-    tally, time = Tally(), 0.0
-    with display(tally, math.inf, lambda: pulse(now=time, due=600)) as show:
+    tally, time = RunCounts(), 0.0
+    with display(tally, math.inf, lambda: stats(now=time, due=600)) as show:
         while time <= 900.0:
             show(time)
             time += 10.0
@@ -89,7 +90,7 @@ def test_where_there_is_no_terminal_a_line_tells_the_pace_since_the_line_before(
 
 
 def test_the_pace_is_that_of_the_last_minute():
-    tally = Tally()
+    tally = RunCounts()
     for second in range(200):
         tally.visits += 1 if second < 100 else 3
         pace = tally.rate(float(second))
@@ -107,7 +108,7 @@ def test_on_a_terminal_a_person_sees_what_is_waited_for(capsys, monkeypatch):
     with line("Estimating rates"):
         pass
     told = capsys.readouterr()
-    assert all(words in told.err for words in ("Getting ready", "reading visits", "nights", "1/2", "Estimating rates"))
+    assert all(words in told.err for words in ("Starting", "reading visits", "nights", "1/2", "Estimating rates"))
     assert not told.out
 
 

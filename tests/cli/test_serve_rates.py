@@ -7,15 +7,15 @@ import threading
 
 import numpy as np
 
-from recrawl.cli.serving.archive import archive_of
-from recrawl.cli.serving.page_beliefs import PageBeliefs
-from recrawl.cli.serving.run import bound, serve_all
-from recrawl.cli.serving.warm import Looks, look_first
-from recrawl.cli.workspace import make_workspace
-from recrawl.crawl.garbage import SELDOM
+from recrawl.app.workspace.workspace import make_workspace
+from recrawl.crawl.worker.gc_tuning import SELDOM
 from recrawl.model import Verdict, Visits
-from recrawl.show.dashboard.stores import Stores
 from recrawl.time import DAY, HOUR, VirtualClock
+from recrawl.web.dashboard.page_beliefs import PageBeliefs
+from recrawl.web.dashboard.stale_cache import StorePool
+from recrawl.web.replay.workspace_archive import archive_of
+from recrawl.web.server.request_prefetch import PrefetchPaths, look_first
+from recrawl.web.server.run_servers import bound, serve_all
 
 NOW = 1_790_000_000.0
 PATIENCE = 120.0
@@ -59,8 +59,8 @@ def test_a_server_looks_at_its_own_pages_and_waits_for_none_without_end():
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"x"})
 
-    looks = [Looks(app, ["/broken", "/a?b=c"], "secret"), Looks(app, ["/slow", "/after"])]
-    assert asyncio.run(look_first(looks, patience=0.2)) == 1
+    observations = [PrefetchPaths(app, ["/broken", "/a?b=c"], "secret"), PrefetchPaths(app, ["/slow", "/after"])]
+    assert asyncio.run(look_first(observations, patience=0.2)) == 1
     assert asked[0] == ("/broken", b"", b"Bearer secret")
     assert ("/a", b"b=c", b"Bearer secret") in asked
     assert ("/slow", b"", None) in asked
@@ -81,7 +81,7 @@ def test_whoever_starts_a_server_is_told_when_it_takes_requests_and_not_after_it
         signal.raise_signal(signal.SIGINT)
 
     with bound("127.0.0.1", 0) as listening:
-        serve_all([(app, listening)], told.set, [Looks(app, ["/first"])])
+        serve_all([(app, listening)], told.set, [PrefetchPaths(app, ["/first"])])
     assert seen == ["/first"]
     assert thresholds == [SELDOM]  # to look through all that is loaded would keep everybody waiting
     assert gc.get_threshold() == usual
@@ -89,7 +89,7 @@ def test_whoever_starts_a_server_is_told_when_it_takes_requests_and_not_after_it
 
 def test_whether_a_file_was_imported_is_asked_of_the_store_in_use(tmp_path, monkeypatch):
     place = make_workspace(tmp_path / "w", {})
-    stores = Stores(place.open_store, most=1)
+    stores = StorePool(place.open_store, most=1)
     archive = archive_of(place, stores.one, VirtualClock(NOW))
     outside = tmp_path / "outside.warc"
     outside.write_bytes(b"secret")

@@ -7,26 +7,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from recrawl.cli.capture_output import report_lines
-from recrawl.cli.serving.captures import CaptureProcesses
-from recrawl.cli.serving.limits import WorkspaceControls
-from recrawl.cli.serving.policies import CompareProcess
-from recrawl.cli.workspace import open_workspace
-from recrawl.crawl import controls
-from recrawl.crawl.capture_order import CaptureOrder
-from recrawl.crawl.capture_quality import report_json, report_of
+from recrawl.app.site_capture.statement_text import report_lines
+from recrawl.app.workspace.workspace import open_workspace
 from recrawl.crawl.clock import RealClock
+from recrawl.crawl.control import runtime_limits
+from recrawl.crawl.site_capture.capture_order import CaptureOrder
+from recrawl.crawl.site_capture.capture_quality import report_json, report_of
 from recrawl.errors import ConfigError, InputError
-from recrawl.living.quirks import Quirks
-from recrawl.living.web import LivingWeb
 from recrawl.model import Outcome, Verdict, Visits
-from recrawl.show.dashboard.captures import Order, captures_views, course
-from recrawl.show.dashboard.policies import panels
-from recrawl.show.dashboard.routes import Asked
-from recrawl.show.dashboard.stores import Stores
 from recrawl.simulate.sites import tree_site
-from recrawl.store.site_values import FoundPages, SiteProgress, SiteStep
+from recrawl.store.store_values import FoundPages, SiteProgress, SiteStep
 from recrawl.time import DAY, HOUR
+from recrawl.web.dashboard.capture_views import CaptureRequest, captures_views, course
+from recrawl.web.dashboard.child_processes import CaptureProcesses, CompareProcess
+from recrawl.web.dashboard.policy_views import panels
+from recrawl.web.dashboard.routes import CheckedParameters
+from recrawl.web.dashboard.settings_view import WorkspaceControls
+from recrawl.web.dashboard.stale_cache import StorePool
+from recrawl_testweb.fault_injection import FaultProfile
+from recrawl_testweb.virtual_web_server import VirtualWebServer
 
 FLAGS = {"fetch.contact": "me@example.org", "fetch.allow_networks": "127.0.0.0/8 ::1", "politeness.factor": "0"}
 PATIENCE = 120.0
@@ -45,7 +44,9 @@ def wait_until(is_so):
 def home():
     now, rng = RealClock().now(), np.random.default_rng(2)
     web = tree_site("site", np.full(12, 1e-9), start=now - HOUR, end=now + HOUR, rng=rng, outdegree=4)
-    with LivingWeb(replace(web, hosts=("site.localhost",)), RealClock(), quirks=Quirks.none()) as living:
+    with VirtualWebServer(
+        replace(web, hosts=("site.localhost",)), RealClock(), fault_profile=FaultProfile.none()
+    ) as living:
         yield living.seeds()[0]
 
 
@@ -67,10 +68,10 @@ def state(captures):
 
 def test_a_capture_is_begun_and_stopped(place, captures, home):
     with place.open_store() as store:
-        site = captures.begin(Order(home, "bfs-lifo", "1h"))
+        site = captures.begin(CaptureRequest(home, "bfs-lifo", "1h"))
         wait_until(store.site_captures)
         with pytest.raises(ConfigError, match="runs already"):
-            captures.begin(Order(home, "bfs", "5ms"))
+            captures.begin(CaptureRequest(home, "bfs", "5ms"))
         assert captures.stop(site)
         wait_until(lambda: state(captures) != "running" and state(captures) != "stopping")
         assert state(captures) == "stopped"
@@ -81,7 +82,7 @@ def test_a_capture_is_begun_and_stopped(place, captures, home):
 
 
 def test_a_capture_that_ends_by_itself_says_how_good_it_is(place, captures, home):
-    captures.begin(Order(home, "bfs-lifo", "0.005"))
+    captures.begin(CaptureRequest(home, "bfs-lifo", "0.005"))
     wait_until(lambda: state(captures) != "running")
     assert state(captures) == "done", captures.works()[0].said
     with place.open_store() as store:
@@ -93,7 +94,7 @@ def test_a_capture_that_ends_by_itself_says_how_good_it_is(place, captures, home
 
 
 def test_a_capture_that_cannot_be_says_why(captures):
-    captures.begin(Order("http://127.0.0.1:9/", "sharc-offline", ""))
+    captures.begin(CaptureRequest("http://127.0.0.1:9/", "sharc-offline", ""))
     wait_until(lambda: state(captures) != "running")
     assert state(captures) == "failed"
     assert captures.works()[0].said
@@ -107,17 +108,17 @@ def test_a_capture_that_cannot_be_says_why(captures):
         ("http://a.example/", "bfs", "nan", ConfigError),
         ("http://a.example/", "bfs", "-1", ConfigError),
         ("http://a.example/", "bfs", "soon", ConfigError),
-        ("http://a.example/", "--anew", "", ConfigError),
+        ("http://a.example/", "--restart", "", ConfigError),
     ],
 )
 def test_orders_that_make_no_sense_begin_nothing(captures, site, strategy, delay, error):
     with pytest.raises(error):
-        captures.begin(Order(site, strategy, delay))
+        captures.begin(CaptureRequest(site, strategy, delay))
     assert captures.works() == []
 
 
 def test_the_dashboard_takes_its_captures_with_it(place, captures, home):
-    captures.begin(Order(home, "bfs", "1h"))
+    captures.begin(CaptureRequest(home, "bfs", "1h"))
     with place.open_store() as store:
         wait_until(store.site_captures)
     child = captures._children[home]
@@ -161,11 +162,11 @@ def test_a_comparison_without_a_past_says_so(place):
     wait_until(lambda: comparing.standing().running_since is None)
     standing = comparing.standing()
     assert standing.found is None
-    assert "seen twice" in standing.error
+    assert "observed twice" in standing.error
 
 
 def test_limits_and_pauses_reach_the_store(place):
-    stores = Stores(place.open_store)
+    stores = StorePool(place.open_store)
     told = WorkspaceControls(place, stores, lambda: 7.0)
     with stores.one() as store:
         store.discover(["http://a.example/"], 1.0)
@@ -176,7 +177,7 @@ def test_limits_and_pauses_reach_the_store(place):
     assert held["schedule.budget"].origin.startswith("limit")
     assert not held["store.location"].live
     with stores.one() as store:
-        assert controls.limits(store.controls()) == {"schedule.budget": "500/h"}
+        assert runtime_limits.limits(store.controls()) == {"schedule.budget": "500/h"}
     with pytest.raises(ConfigError, match="there is no such setting"):
         told.limit("a.b", "1")
     with pytest.raises(ConfigError, match="read when a run starts"):
@@ -193,13 +194,13 @@ def test_limits_and_pauses_reach_the_store(place):
     with pytest.raises(InputError):
         told.pause("nobody.example", paused=True)
     with stores.one() as store:
-        assert controls.limits(store.controls()) == {}
+        assert runtime_limits.limits(store.controls()) == {}
     stores.close()
 
 
 def test_passwords_of_the_store_are_not_shown(workspace):
     place = open_workspace(workspace, FLAGS)
-    stores = Stores(place.open_store)
+    stores = StorePool(place.open_store)
     secret = replace(place, flags={**FLAGS, "store.location": "postgresql://me:secret@db.example/x"})
     shown = WorkspaceControls(secret, stores, lambda: 7.0).held()
     assert not any("secret" in one.value for one in shown)
@@ -253,18 +254,20 @@ def test_a_long_capture_is_shown_from_what_is_stored_of_it(place, captures):
         none = FoundPages(ids[:0], ids[:0], known.rate[:0], known.weight[:0])
         store.record(Visits.of(ids[:1], [2.0]), site=SiteProgress(number, seen, none, known=pages))
         report = report_of(store, replace(capture, finished=99.0))
-        stored = {**report_json(report, store.urls), "looks": 2 * pages}
+        stored = {**report_json(report, store.urls), "observations": 2 * pages}
         store.finish_site_capture(number, json.dumps(stored), 99.0)
         [capture] = store.site_captures()
         words = report_lines(store, report_of(store, capture))
     told = Told(place.open_store())
-    stores = Stores(lambda: told)
+    stores = StorePool(lambda: told)
     every_capture, one_capture, _ = captures_views(stores, captures, lambda: 100.0)
-    shown = one_capture.answer(Asked({"capture": number}, 100.0))
+    shown = one_capture.answer(CheckedParameters({"capture": number}, 100.0))
     assert shown["words"] == words
     assert "9,000 pages found" in words[0]
     assert told.steps == 1
     assert "of 5 steps" in shown["figures"][1]["words"]
-    assert every_capture.answer(Asked({"before": None, "limit": 50}, 100.0))["captures"] == [shown["capture"]]
+    assert every_capture.answer(CheckedParameters({"before": None, "limit": 50}, 100.0))["captures"] == [
+        shown["capture"]
+    ]
     assert told.counted == 1
     stores.close()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from recrawl.cli.experiments.sharc_prediction_report import PUBLISHED
+from recrawl_lab.experiments.sharc_prediction import PUBLISHED
 
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "recorded"
 

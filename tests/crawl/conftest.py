@@ -12,19 +12,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recrawl.crawl.archive import REVISIT, WarcArchive
-from recrawl.crawl.capture import SiteDriver
-from recrawl.crawl.log import JsonLinesLog
+from recrawl.crawl.control.json_log import JsonLinesLog
+from recrawl.crawl.site_capture.site_capture_driver import SiteCaptureDriver
+from recrawl.crawl.visit.warc_archive import REVISIT, WarcArchive
 from recrawl.detect import decoded
-from recrawl.fetch.http import HttpFetcher
-from recrawl.fetch.robots import RobotsCache
-from recrawl.formats.warc import WarcWriter
-from recrawl.formats.warc_records import from_base32
+from recrawl.fetch.http.http_fetcher import HttpFetcher
+from recrawl.fetch.robots_cache import RobotsCache
+from recrawl.formats.warc.warc_records import from_base32
+from recrawl.formats.warc.warc_writer import WarcWriter
 from recrawl.model import Capture, Outcome, Verdict, Visits
-from recrawl.schedule.politeness import Politeness, PolitenessRules
+from recrawl.schedule.politeness.host_politeness import Politeness, PolitenessRules
 from recrawl.store.base import Store
 from recrawl.store.open import open_store
-from recrawl.store.values import CaptureRecord
+from recrawl.store.store_values import CaptureRecord
 from recrawl.time import Clock, VirtualClock
 
 AGENT = "capture/1.0 (+https://example.org/)"
@@ -33,7 +33,7 @@ DELAY = 10.0
 
 @dataclass
 class Scene:
-    driver: SiteDriver
+    driver: SiteCaptureDriver
     store: Store
     clock: Clock
     log: io.StringIO
@@ -73,8 +73,8 @@ def scene(tmp_path, empty_store):
             writer = stack.enter_context(WarcWriter(tmp_path / "warc", clock))
             async with HttpFetcher(clock, AGENT, resolve=dict.fromkeys(hosts, "127.0.0.1")) as fetcher:
                 archive = WarcArchive(writer, store)
-                robots = RobotsCache(fetcher, clock, AGENT, body_of=decoded, on_capture=archive.keep_aside)
-                driver = SiteDriver(
+                robots = RobotsCache(fetcher, clock, AGENT, body_of=decoded, on_capture=archive.write_auxiliary)
+                driver = SiteCaptureDriver(
                     clock=clock,
                     store=store,
                     fetcher=fetcher,

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from recrawl.crawl import fit_process
-from recrawl.crawl.fit_process import FitParts
-from recrawl.schedule.agenda import Agenda
-from recrawl.schedule.fixed_interval import FixedInterval
-from recrawl.schedule.valued import Valued
+from recrawl.crawl.fit import fit_process
+from recrawl.crawl.fit.fit_process import FitParts
+from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
+from recrawl.schedule.policies.fixed_interval import FixedInterval
+from recrawl.schedule.policies.valued import ValuedPolicy
 from recrawl.store.open import open_store
 from recrawl.time import HOUR
 
@@ -40,7 +40,7 @@ class HeldFits:
     @contextmanager
     def __call__(self):
         with open_store(self.folder / "store.db", durable=False) as store:
-            yield FitParts(store, Agenda(Held(self.interval, self.folder), budget=1.0), HOUR)
+            yield FitParts(store, RevisitScheduler(Held(self.interval, self.folder), budget=1.0), HOUR)
 
 
 @dataclass(frozen=True)
@@ -54,4 +54,4 @@ class ExactFits:
     def __call__(self):
         fit_process._TOLERANCE = 0.0
         with open_store(self.location, durable=False) as store:
-            yield FitParts(store, Agenda(Valued(), budget=self.budget), HOUR)
+            yield FitParts(store, RevisitScheduler(ValuedPolicy(), budget=self.budget), HOUR)

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from recrawl.crawl.live import CrawlSettings, live_crawl
-from recrawl.crawl.scope import HostScope
-from recrawl.fetch.access_methods import AccessMethods
+from recrawl.crawl.visit.scope import HostScope
+from recrawl.crawl.worker.crawl_assembly import WorkerSettings, live_crawl
+from recrawl.fetch.access.access_methods import AccessMethods
 from recrawl.model import Outcome, Verdict
-from recrawl.schedule.fixed_interval import FixedInterval
-from recrawl.schedule.politeness import PolitenessRules
+from recrawl.schedule.policies.fixed_interval import FixedInterval
+from recrawl.schedule.politeness.host_politeness import PolitenessRules
 from recrawl.store.open import open_store
 from recrawl.time import HOUR, VirtualClock
 
@@ -47,7 +47,7 @@ def installed(tmp_path, monkeypatch):
 def test_the_test_of_the_guide_passes():
     names = {}
     exec(compile(blocks("python")[1], str(GUIDE), "exec"), names)  # it asserts by itself
-    assert names["talk"].request.url == "http://example.org/api?page=2"
+    assert names["exchange"].request.url == "http://example.org/api?page=2"
 
 
 @pytest.mark.usefixtures("installed")
@@ -66,7 +66,7 @@ def test_a_method_of_another_package_is_crawled_with(tmp_path, site):
     async def run():
         source = AccessMethods().get("json-pages").source(f"{site.home}api", {"max_pages": "3"})
         host = site.home.split("/")[2]
-        settings = CrawlSettings(
+        settings = WorkerSettings(
             budget=1.0,
             user_agent="guide/1.0 (+https://example.org/)",
             politeness=PolitenessRules(factor=0.0, shortest=5.0, longest=5.0),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from recrawl.crawl.archive import WarcArchive
-from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
-from recrawl.crawl.target import Target, Visited
-from recrawl.detect import Judgement, Known
-from recrawl.formats import warc_records
-from recrawl.formats.warc import WarcWriter
+from recrawl.crawl.visit.visit_target import VisitDone, VisitTarget
+from recrawl.crawl.visit.warc_archive import WarcArchive
+from recrawl.detect import ChangeResult, PageState
+from recrawl.formats.warc import warc_records
+from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
+from recrawl.formats.warc.warc_writer import WarcWriter
 from recrawl.model import Capture, Outcome, Validators, Visit, Visits
 from recrawl.store.open import open_store
 from recrawl.time import VirtualClock
@@ -23,14 +24,17 @@ BODY = b"5\r\nhello\r\n0\r\n\r\n"
 
 def keep(folder, store, page, time):
     """Archive an answer in chunks as a process of its own would, and have it acknowledged."""
-    known = Known(Validators(etag='"1"'))
+    known = PageState(Validators(etag='"1"'))
     capture = Capture(URL, time, 200, HEAD, BODY)
-    visited = Visited(
-        Target(page, 1, URL, time, known), Visit(page, time, Outcome.FETCHED), Judgement(Outcome.FETCHED), capture
+    visited = VisitDone(
+        VisitTarget(page, 1, URL, time, known),
+        Visit(page, time, Outcome.FETCHED),
+        ChangeResult(Outcome.FETCHED),
+        capture,
     )
     with WarcWriter(folder, VirtualClock(time)) as writer:
         archive = WarcArchive(writer, store, read=ArchivedBytes(folder, imported_into(store)).read)
-        [kept] = archive.keep([visited])
+        [kept] = archive.write([visited])
         store.record(Visits.of([page], [time]), captures=kept)
         archive.acknowledged(kept)
 
@@ -64,3 +68,23 @@ def test_a_revisit_says_that_its_body_is_chunked_only_if_it_is_stored_so(tmp_pat
         keep(tmp_path / "warc", store, page, START + 60)
     name = "Transfer-Encoding" if as_received else "X-Orig-Transfer-Encoding"
     assert heads(tmp_path / "warc") == [("response", [name]), ("revisit", [name])]
+
+
+def test_a_capture_is_read_out_of_a_file_that_is_still_written(tmp_path):
+    """So that explain and list noise show texts while a crawl runs."""
+    with open_store(tmp_path / "store.db", create=True) as store, WarcWriter(tmp_path, VirtualClock(START)) as writer:
+        [page] = store.discover([URL], START).tolist()
+        archived = ArchivedBytes(tmp_path, imported_into(store))
+        archive = WarcArchive(writer, store, read=archived.read)
+        capture = Capture(URL, START, 200, HEAD, BODY)
+        visit = Visit(page, START, Outcome.FETCHED)
+        [kept] = archive.write(
+            [VisitDone(VisitTarget(page, 1, URL, START, None), visit, ChangeResult(Outcome.FETCHED), capture)]
+        )
+        store.record(Visits.of([page], [START]), captures=kept)
+        captures = store.capture_columns(np.array([page]))
+        [open_file] = tmp_path.glob("*.open")
+        assert open_file.name == f"{captures.warc_file[0]}.open"
+        found = archived.read(captures.warc_file[0], int(captures.warc_offset[0]))
+        assert found is not None
+        assert found.url == URL

@@ -11,12 +11,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recrawl.crawl.backup import MANIFEST, Order, backups_in, committed_end, make_backup, read_manifest
-from recrawl.crawl.presence import present
-from recrawl.crawl.restore import Return, restore_backup
-from recrawl.crawl.verify import Scope, verify
+from recrawl.crawl.control.worker_registry import worker_lock
+from recrawl.crawl.maintenance.workspace_backup import (
+    MANIFEST,
+    BackupRequest,
+    backups_in,
+    committed_end,
+    make_backup,
+    read_manifest,
+)
+from recrawl.crawl.maintenance.workspace_check import CheckScope, verify
+from recrawl.crawl.maintenance.workspace_restore import RestoreRequest, restore_backup
 from recrawl.errors import ConfigError, InputError, StoreError
-from recrawl.formats.warc_check import checked_records
+from recrawl.formats.warc.warc_check import checked_records
 from recrawl.store.open import open_store
 
 NOW = 1.79e9
@@ -48,14 +55,14 @@ class Vault:
 
     def back_up(self, tell=nobody, ask=nobody, now=NOW, **how):
         how = {"pg_dump": self.programs / "pg_dump"} | how
-        order = Order(self.maker.folder, self.maker.location, self.target, **how)
+        order = BackupRequest(self.maker.folder, self.maker.location, self.target, **how)
         return make_backup(order, now, tell, ask)
 
     def restore(self, name="again", tell=nobody, backup=None, **how):
         """The folder that was made, and the location of its store."""
         store = how.pop("store", "" if self.is_sqlite else self.new_database())
         how = {"pg_restore": self.programs / "pg_restore"} | how
-        order = Return(backup or self.target, self.folder / name, store=store, **how)
+        order = RestoreRequest(backup or self.target, self.folder / name, store=store, **how)
         restore_backup(order, NOW, self.settings, tell)
         return self.folder / name, store or str(self.folder / name / "recrawl.db")
 
@@ -81,7 +88,7 @@ class Vault:
     @staticmethod
     def findings(folder, location):
         with open_store(location) as store:
-            found = verify(store, folder, NOW, Scope(), rng=np.random.default_rng(0), tell=nobody)
+            found = verify(store, folder, NOW, CheckScope(), rng=np.random.default_rng(0), tell=nobody)
         return [(one.kind, one.examples) for one in found.findings.all()]
 
 
@@ -298,7 +305,7 @@ def test_a_workspace_is_not_overwritten_but_put_aside(sqlite_vault):
     vault.back_up()
     with pytest.raises(InputError, match="not empty"):
         vault.restore(vault.maker.folder.name)
-    with present(vault.maker.folder, "somebody"), pytest.raises(InputError, match="at work"):
+    with worker_lock(vault.maker.folder, "somebody"), pytest.raises(InputError, match="at work"):
         vault.restore(vault.maker.folder.name, replace=True)
     before = vault.state(vault.maker.folder, vault.maker.location)
     vault.restore(vault.maker.folder.name, replace=True)
@@ -382,7 +389,7 @@ def test_a_store_outside_the_workspace_comes_back_inside(sqlite_maker, tmp_path,
 def test_a_backup_lies_outside_and_is_made_alone(sqlite_vault):
     vault = sqlite_vault
     vault.maker.fill()
-    inside = Order(vault.maker.folder, vault.maker.location, vault.maker.folder / "warc" / "b")
+    inside = BackupRequest(vault.maker.folder, vault.maker.location, vault.maker.folder / "warc" / "b")
     with pytest.raises(ConfigError, match="inside its workspace"):
         make_backup(inside, NOW, nobody, nobody)
 
@@ -391,7 +398,7 @@ def test_a_backup_lies_outside_and_is_made_alone(sqlite_vault):
             vault.back_up()
 
     vault.back_up(tell)
-    missing = Order(vault.maker.folder, str(vault.folder / "no.db"), vault.target)
+    missing = BackupRequest(vault.maker.folder, str(vault.folder / "no.db"), vault.target)
     with pytest.raises(StoreError, match="no store"):
         make_backup(missing, NOW, nobody, nobody)
 

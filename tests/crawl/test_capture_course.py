@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.capture import STRATEGIES, Terms
-from recrawl.crawl.capture_course import TRIES, Course, Phase, Stop, replay
+from recrawl.capture import STRATEGIES, CaptureTerms
+from recrawl.crawl.site_capture.capture_course import TRIES, CaptureCourse, CapturePhase, CaptureStep, replay
 from recrawl.errors import StoreError
 from recrawl.model import Outcome
-from recrawl.store.site_values import FoundPages, SiteLog, SiteStep
+from recrawl.store.store_values import FoundPages, SiteLog, SiteStep
 
 STRATEGY = st.sampled_from(["bfs", "bfs-lifo", "dfs-fifo", "hottest-first-lifo", "sharc-offline", "sharc-revisits"])
 OUTCOMES = st.lists(st.sampled_from(list(Outcome)), max_size=60)
@@ -18,7 +18,7 @@ FAILED = {Outcome.SERVER_ERROR, Outcome.UNREACHABLE}
 
 
 def new_course(strategy, revisit=True):
-    return Course(STRATEGIES[strategy](Terms(delay=1.0)), revisit=revisit)
+    return CaptureCourse(STRATEGIES[strategy](CaptureTerms(delay=1.0)), revisit=revisit)
 
 
 def log_of(after, steps):
@@ -47,7 +47,7 @@ def carried_out(strategy, growth, outcomes, revisit=True):
         if not stop.revisit and number + 1 < len(growth):
             after += [number + 1] * growth[number + 1]
             tell(course, log_of(after, steps), number + 1)
-    assert course.phase is Phase.DONE
+    assert course.phase is CapturePhase.DONE
     return log_of(after, steps), course
 
 
@@ -82,7 +82,7 @@ def test_a_replayed_course_goes_on_as_the_one_that_was_not_interrupted(strategy,
     replay(resumed, SiteLog(found, whole.after[known], begun.steps))
     assert resumed.steps == cut
     for step in whole.steps[cut:]:
-        assert resumed.next() == Stop(step.number, step.revisit)
+        assert resumed.next() == CaptureStep(step.number, step.revisit)
         resumed.done(Outcome(step.outcome))
         tell(resumed, whole, step.step + 1)
     assert resumed.next() is None

@@ -1,4 +1,4 @@
-"""A capture of the living web: what its statement says is what was so, and it keeps the order of its strategy."""
+"""A capture of the test web: what its statement says is what was so, and it keeps the order of its strategy."""
 
 import asyncio
 import json
@@ -9,15 +9,15 @@ import pytest
 
 from recrawl.capture import OFFLINE, STRATEGIES
 from recrawl.capture.walk import LinkGraph, walk
-from recrawl.crawl.capture_order import CaptureOrder
-from recrawl.crawl.scope import ScopeKind, ScopeRules
-from recrawl.formats.captures import Report
-from recrawl.living.quirks import Quirks
-from recrawl.living.web import LivingWeb
+from recrawl.crawl.site_capture.capture_order import CaptureOrder
+from recrawl.crawl.visit.scope import ScopeKind, ScopeRules
+from recrawl.formats.columnar.capture_batches import ReadReport
 from recrawl.model import Outcome
-from recrawl.simulate.sites import Growth, Mixture, lognormal_rates, tree_site
-from recrawl.simulate.web import join
+from recrawl.simulate.sites import PageMixture, SiteGrowth, lognormal_rates, tree_site
+from recrawl.simulate.virtual_web import join
 from recrawl.time import DAY, HOUR, VirtualClock
+from recrawl_testweb.fault_injection import FaultProfile
+from recrawl_testweb.virtual_web_server import VirtualWebServer
 
 START = 1.79e9
 SLOT = 10.0
@@ -30,7 +30,7 @@ def living_site(pages=40, *, median, seed=0, **more):
 
 
 def oracle(web, living):
-    """The true rates, asked for by page id: pages are found under the URLs of the living web."""
+    """The true rates, asked for by page id: pages are found under the URLs of the test web."""
     rate_of = dict(zip(living.urls(), web.rate.tolist(), strict=True))
 
     def rates(stage):
@@ -58,40 +58,40 @@ async def captured(scene, living, clock, web, wanted):
 )
 def test_the_statement_is_the_truth(scene, strategy, seed):
     web = living_site(
-        median=1 / 1000.0, pages=30, seed=seed, growth=Growth(appearing=0.1, vanishing=0.2, cross_links=0.3)
+        median=1 / 1000.0, pages=30, seed=seed, growth=SiteGrowth(appearing=0.1, vanishing=0.2, cross_links=0.3)
     )
     clock = VirtualClock(START)
-    with LivingWeb(web, clock, quirks=Quirks(noise=0.3, no_validators=0.3), seed=seed) as living:
+    with VirtualWebServer(web, clock, fault_profile=FaultProfile(noise=0.3, no_validators=0.3), seed=seed) as living:
         report, log, _, url_of = asyncio.run(captured(scene, living, clock, web, order(living, strategy)))
         number = {url: place for place, url in enumerate(living.urls())}
-    looks = {}
+    observations = {}
     for step in log.steps:
-        looks.setdefault(int(log.found.page[step.number]), []).append(step)
+        observations.setdefault(int(log.found.page[step.number]), []).append(step)
     quality = report.quality
     assert len(quality.coherent) > 3
     assert len(quality.changed) > 3
     for page in quality.coherent.tolist():
-        first, last = (step.time for step in (looks[page][0], looks[page][-1]))
+        first, last = (step.time for step in (observations[page][0], observations[page][-1]))
         here = number[url_of[page]]
         assert web.version(here, first) == web.version(here, last)
         assert web.alive(here, last)
     for page in quality.changed.tolist():
-        first, last = (step.time for step in looks[page])
+        first, last = (step.time for step in observations[page])
         assert web.version(number[url_of[page]], first) < web.version(number[url_of[page]], last)
     for page in quality.missing.tolist():
-        assert web.alive(number[url_of[page]], looks[page][0].time)
-        assert not web.alive(number[url_of[page]], looks[page][1].time)
+        assert web.alive(number[url_of[page]], observations[page][0].time)
+        assert not web.alive(number[url_of[page]], observations[page][1].time)
     together = quality.joint.instant
     for page in quality.coherent[quality.joint.inside].tolist():
-        assert looks[page][0].time <= together <= looks[page][-1].time
-    assert max(map(len, looks.values())) == 2
+        assert observations[page][0].time <= together <= observations[page][-1].time
+    assert max(map(len, observations.values())) == 2
 
 
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES))
 def test_live_and_simulated_captures_take_the_same_order(scene, strategy):
     web = living_site(median=1e-12, pages=12, outdegree=3)
     clock = VirtualClock(START)
-    with LivingWeb(web, clock) as living:
+    with VirtualWebServer(web, clock) as living:
         wanted = order(living, strategy, from_sitemap=strategy in OFFLINE, expected=12)
         report, log, urls, _ = asyncio.run(captured(scene, living, clock, web, wanted))
         number = {url: place for place, url in enumerate(living.urls())}
@@ -108,7 +108,7 @@ def test_live_and_simulated_captures_take_the_same_order(scene, strategy):
 def test_one_page_a_slot_by_the_delay_of_the_host(scene):
     web = living_site(median=1e-4)
     clock = VirtualClock(START)
-    with LivingWeb(web, clock, quirks=Quirks(crawl_delay=25.0)) as living:
+    with VirtualWebServer(web, clock, fault_profile=FaultProfile(crawl_delay=25.0)) as living:
         report, log, *_ = asyncio.run(captured(scene, living, clock, web, order(living, "bfs-fifo")))
         requests = living.requests()
     assert report.capture.delay == 25.0
@@ -121,7 +121,7 @@ def test_a_longer_delay_can_be_asked_for_and_a_shorter_is_not_kept(scene):
     web = living_site(median=1e-4, pages=5)
     for asked, kept in ((40.0, 40.0), (1.0, SLOT)):
         clock = VirtualClock(START)
-        with LivingWeb(web, clock) as living:
+        with VirtualWebServer(web, clock) as living:
             wanted = order(living, "bfs", delay=asked)
             report, *_ = asyncio.run(captured(scene, living, clock, web, wanted))
         assert report.capture.delay == kept
@@ -130,7 +130,7 @@ def test_a_longer_delay_can_be_asked_for_and_a_shorter_is_not_kept(scene):
 def test_revisits_carry_the_validators_of_the_visit(scene):
     web = living_site(median=1e-12, pages=12)
     clock = VirtualClock(START)
-    with LivingWeb(web, clock) as living:
+    with VirtualWebServer(web, clock) as living:
         asyncio.run(captured(scene, living, clock, web, order(living, "bfs-lifo")))
         requests = living.requests()
         asked = requests.take(requests.page >= 0)
@@ -139,9 +139,9 @@ def test_revisits_carry_the_validators_of_the_visit(scene):
 
 
 def test_what_robots_txt_forbids_is_not_asked_for_and_said_to_be_refused(scene):
-    web = living_site(median=1e-12, pages=30, mixture=Mixture(private=0.3))
+    web = living_site(median=1e-12, pages=30, mixture=PageMixture(private=0.3))
     clock = VirtualClock(START)
-    with LivingWeb(web, clock) as living:
+    with VirtualWebServer(web, clock) as living:
         report, log, _, url_of = asyncio.run(captured(scene, living, clock, web, order(living, "bfs-lifo")))
         requests = living.requests()
     assert len(report.refused) > 2
@@ -157,7 +157,7 @@ def test_a_domain_is_captured_host_by_host_under_the_rules_of_each(scene):
     both = join([tree_site(name, np.full(6, 1e-9), rng=rng, **span) for name in ("one", "two")])
     web = replace(both, hosts=("site.test", "news.site.test"))
     clock = VirtualClock(START)
-    with LivingWeb(web, clock, quirks=Quirks(crawl_delay=30.0)) as living:
+    with VirtualWebServer(web, clock, fault_profile=FaultProfile(crawl_delay=30.0)) as living:
         wanted = order(living, "bfs-lifo", scope=ScopeRules(kind=ScopeKind.DOMAIN))
         report, *_ = asyncio.run(captured(scene, living, clock, web, wanted))
         asked = living.requests()
@@ -171,10 +171,12 @@ def test_a_domain_is_captured_host_by_host_under_the_rules_of_each(scene):
 
 
 def test_no_page_is_lost_on_a_web_that_misbehaves(scene):
-    web = living_site(median=1e-4, pages=30, mixture=Mixture(private=0.1, csv=0.2, json=0.2))
+    web = living_site(median=1e-4, pages=30, mixture=PageMixture(private=0.1, csv=0.2, json=0.2))
     clock = VirtualClock(START)
-    quirks = Quirks(errors=0.15, busy=0.1, redirects=0.2, noise=0.3, restless_validators=0.2, chunked=0.3, gzip=0.3)
-    with LivingWeb(web, clock, quirks=quirks, seed=4) as living:
+    fault_profile = FaultProfile(
+        errors=0.15, busy=0.1, redirects=0.2, noise=0.3, restless_validators=0.2, chunked=0.3, gzip=0.3
+    )
+    with VirtualWebServer(web, clock, fault_profile=fault_profile, seed=4) as living:
         report, log, urls, url_of = asyncio.run(captured(scene, living, clock, web, order(living, "bfs-lifo")))
         asked = living.requests()
     parts = (report.quality.coherent, report.quality.changed, report.quality.missing, report.quality.unknown)
@@ -201,7 +203,7 @@ def test_the_sitemap_gives_the_pages_and_how_often_they_change(scene):
             report = await stage.driver.run(capture)
             return stage.urls(log.found.page), claims, report
 
-    with LivingWeb(web, clock) as living:
+    with VirtualWebServer(web, clock) as living:
         urls, claims, report = asyncio.run(run(living))
         assert set(urls) == set(living.urls())
     assert len(claims) == 30
@@ -213,11 +215,11 @@ def test_the_sitemap_gives_the_pages_and_how_often_they_change(scene):
 def test_the_statement_is_in_the_store_and_in_the_archive(scene, tmp_path):
     from warcio.archiveiterator import ArchiveIterator
 
-    from recrawl.formats.warc_reader import index_warc
+    from recrawl.formats.warc.warc_reader import index_warc
 
     web = living_site(median=1e-4, pages=8)
     clock = VirtualClock(START)
-    with LivingWeb(web, clock) as living:
+    with VirtualWebServer(web, clock) as living:
         report, *_ = asyncio.run(captured(scene, living, clock, web, order(living, "bfs-lifo")))
         home = living.seeds()[0]
     [file] = (tmp_path / "warc").glob("*.warc.gz")
@@ -232,5 +234,5 @@ def test_the_statement_is_in_the_store_and_in_the_archive(scene, tmp_path):
     assert document == json.loads(report.capture.statement)
     assert document["site"] == home
     assert document["quality"]["coherence"]["coherent"] == len(report.quality.coherent)
-    indexed = [url for batch in index_warc(file, Report()) for url in batch.column("url").to_pylist()]
+    indexed = [url for batch in index_warc(file, ReadReport()) for url in batch.column("url").to_pylist()]
     assert name not in indexed

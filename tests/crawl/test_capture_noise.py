@@ -2,8 +2,8 @@
 
 import asyncio
 
-from recrawl.crawl.capture_order import CaptureOrder
-from recrawl.crawl.judging import JudgingRules
+from recrawl.crawl.site_capture.capture_order import CaptureOrder
+from recrawl.crawl.visit.change_classifier import ClassifierRules
 from recrawl.model import Verdict
 
 WORDS = "Nothing on this page will ever be another, but for what stands at its end."
@@ -38,7 +38,7 @@ def serve(site, count):
 
 def test_a_counter_does_not_make_a_capture_incoherent(scene, site):
     serve(site, 5)
-    stayed, changed, visits = capture(scene, site, judging=JudgingRules())
+    stayed, changed, visits = capture(scene, site, classifier=ClassifierRules())
     assert changed == set()
     assert stayed == {"/", *(f"/{number}" for number in range(5))}
     assert not (visits.verdict == Verdict.CHANGED).any()
@@ -51,7 +51,7 @@ def test_a_counter_does_not_make_a_capture_incoherent(scene, site):
 def test_a_change_beside_the_counter_does(scene, site):
     serve(site, 5)
     site.answers["/3"] = lambda times: page(times, text=WORDS if times == 1 else "All is new here now.")
-    stayed, changed, visits = capture(scene, site, judging=JudgingRules())
+    stayed, changed, visits = capture(scene, site, classifier=ClassifierRules())
     assert changed == {"/3"}
     assert "/2" in stayed
     assert (visits.verdict == Verdict.CHANGED).sum() == 1
@@ -59,7 +59,7 @@ def test_a_change_beside_the_counter_does(scene, site):
 
 def test_at_one_look_the_counter_would(scene, site):
     serve(site, 2)
-    _, changed, _ = capture(scene, site, judging=JudgingRules(second_looks=False))
+    _, changed, _ = capture(scene, site, classifier=ClassifierRules(confirm_changes=False))
     assert changed
 
 
@@ -67,7 +67,7 @@ def test_a_capture_can_be_stopped_between_the_looks(scene, site):
     serve(site, 1)
 
     async def run():
-        async with scene(judging=JudgingRules()) as stage:
+        async with scene(classifier=ClassifierRules()) as stage:
             begun = await stage.driver.begin(CaptureOrder(site=site.home, strategy="bfs-lifo"))
             site.answers["/0"] = lambda times: stopping(stage, page(13 * times)) if times == 2 else page(13 * times)
             assert await stage.driver.run(begun) is None

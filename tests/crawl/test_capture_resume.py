@@ -7,13 +7,13 @@ from functools import partial
 import numpy as np
 import pytest
 
-from recrawl.crawl.capture_order import CaptureOrder
-from recrawl.crawl.scope import ScopeKind, ScopeRules
+from recrawl.app.site_capture.statement_text import statement_words
+from recrawl.crawl.site_capture.capture_order import CaptureOrder
+from recrawl.crawl.visit.scope import ScopeKind, ScopeRules
 from recrawl.errors import StoreError
-from recrawl.living.web import LivingWeb
-from recrawl.show.quality import statement_words
 from recrawl.simulate.sites import lognormal_rates, tree_site
 from recrawl.time import DAY, HOUR, VirtualClock
+from recrawl_testweb.virtual_web_server import VirtualWebServer
 
 START = 1.79e9
 PAGES = 9
@@ -32,19 +32,19 @@ async def until_stopped(scene, clock, hosts, order, steps):
         capture = unfinished[0] if unfinished else await stage.driver.begin(order)
         made = []
 
-        def look(progress):
+        def observation(progress):
             made.append(progress)
             if len(made) == steps + 1:  # the first tells where it begins
                 stage.driver.stop()
 
-        report = await stage.driver.run(capture, look)
+        report = await stage.driver.run(capture, observation)
         return report, stage.store.site_log(capture.id).steps, made
 
 
 def run(scene, order_of, steps_at_once):
     """A capture in pieces: its steps, its statement and the requests for pages that the server saw."""
     clock, web = VirtualClock(START), living_site()
-    with LivingWeb(web, clock, port=0) as living:
+    with VirtualWebServer(web, clock, port=0) as living:
         report = None
         while report is None:
             one = until_stopped(scene, clock, living.hosts(), order_of(living), steps_at_once)
@@ -83,7 +83,7 @@ def test_pages_given_up_are_named_however_often_a_capture_was_stopped(scene, sit
     assert hopeless["by"] == "strategy"
     assert sorted(hopeless["pages"]) == [f"{site.home}{number}" for number in (1, 3, 5)][: hopeless["count"]]
     assert hopeless["count"] >= 2
-    assert "given up by the strategy" in "".join(statement_words(report.quality, lambda pages: [str(pages)]))
+    assert "abandoned by the strategy" in "".join(statement_words(report.quality, lambda pages: [str(pages)]))
 
 
 def test_without_revisits_nothing_is_given_up(scene, site, linked):
@@ -114,7 +114,7 @@ def test_what_is_proven_of_a_plan_is_stated_also_by_one_who_resumed(scene, steps
 
 def test_progress_tells_what_is_left(scene):
     clock, web = VirtualClock(START), living_site()
-    with LivingWeb(web, clock) as living:
+    with VirtualWebServer(web, clock) as living:
         order = CaptureOrder(site=living.seeds()[0], strategy="bfs-fifo", delay=60.0)
         _, steps, made = asyncio.run(until_stopped(scene, clock, living.hosts(), order, 100))
     assert len(made) - 1 == len(steps) == 2 * PAGES

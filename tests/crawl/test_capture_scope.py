@@ -2,8 +2,8 @@
 
 import pytest
 
-from recrawl.crawl.capture_order import CaptureOrder
-from recrawl.crawl.scope import Place, ScopeKind, ScopeRules, SiteScope
+from recrawl.crawl.site_capture.capture_order import CaptureOrder
+from recrawl.crawl.visit.scope import PagePosition, ScopeKind, ScopeRules, SiteScope
 from recrawl.errors import ConfigError, StoreError
 from recrawl.urls import address
 
@@ -48,11 +48,11 @@ def test_patterns_take_in_and_leave_out():
 def test_extra_hops_lead_out_and_back_and_never_to_what_is_excluded():
     scope = SiteScope(ScopeRules(extra_hops=1, hops=3, exclude=("secret",)), (address(SEED),))
     inside, outside = address(URLS["below"]), address(URLS["elsewhere"])
-    assert scope.place(outside, Place(0)) == Place(1, outside=1)
-    assert scope.place(outside, Place(1, outside=1)) is None
-    assert scope.place(inside, Place(1, outside=1)) == Place(2, outside=0)
-    assert scope.place(address("http://example.com/secret"), Place(0)) is None
-    assert scope.place(inside, Place(3)) is None
+    assert scope.place(outside, PagePosition(0)) == PagePosition(1, outside=1)
+    assert scope.place(outside, PagePosition(1, outside=1)) is None
+    assert scope.place(inside, PagePosition(1, outside=1)) == PagePosition(2, outside=0)
+    assert scope.place(address("http://example.com/secret"), PagePosition(0)) is None
+    assert scope.place(inside, PagePosition(3)) is None
 
 
 @pytest.mark.parametrize("rules", [{"include": ("(",)}, {"exclude": ("[",)}, {"kind": ScopeKind.CUSTOM}])

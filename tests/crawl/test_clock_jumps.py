@@ -9,21 +9,22 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+from itertools import product
 
 import numpy as np
 import pytest
 
-from recrawl.crawl.clock import DOUBT, RealClock
-from recrawl.crawl.controls import Orders
-from recrawl.crawl.driver import Pace
-from recrawl.crawl.live import CrawlSettings, live_crawl
-from recrawl.crawl.scope import HostScope
-from recrawl.living.web import LivingWeb
-from recrawl.schedule.fixed_interval import FixedInterval
-from recrawl.schedule.politeness import PolitenessRules
+from recrawl.crawl.clock import DOUBT, SMALL, RealClock
+from recrawl.crawl.control.runtime_limits import RuntimeLimits
+from recrawl.crawl.visit.scope import HostScope
+from recrawl.crawl.worker.crawl_assembly import WorkerSettings, live_crawl
+from recrawl.crawl.worker.crawl_worker import WorkerPace
+from recrawl.schedule.policies.fixed_interval import FixedInterval
+from recrawl.schedule.politeness.host_politeness import PolitenessRules
 from recrawl.simulate.sites import synthetic_web
 from recrawl.store.open import open_store
 from recrawl.time import DAY, HOUR, MINUTE
+from recrawl_testweb.virtual_web_server import VirtualWebServer
 
 START, PAUSE = 1.79e9, 10.0
 JUMPS = {"3 d ahead": 3 * DAY, "3 d behind": -3 * DAY, "400 d ahead": 400 * DAY, "400 d behind": -400 * DAY}
@@ -79,17 +80,17 @@ class Crawl:
         self.made = []
         """When visits were acknowledged, by the steady time."""
         self.runs = 0
-        self.settings = CrawlSettings(
+        self.settings = WorkerSettings(
             budget=1.0,
             user_agent=AGENT,
             politeness=PolitenessRules(factor=0.0, shortest=PAUSE, longest=PAUSE),
-            pace=Pace(poll=2.0),
+            pace=WorkerPace(poll=2.0),
             pins=dict.fromkeys(living.hosts(), living.ip),
             durable=False,
         )
 
     def orders(self, _limits):
-        return Orders(budget=1.0, burst=HOUR, politeness=self.settings.politeness)
+        return RuntimeLimits(budget=1.0, burst=HOUR, politeness=self.settings.politeness)
 
     async def run(self, seconds):
         """As ``recrawl run`` does it: another run begins when the clock was set by a large step."""
@@ -133,7 +134,7 @@ def scene(engine, request, tmp_path):
     location = tmp_path / "store.db" if engine == "sqlite" else request.getfixturevalue("new_database")()
     web = synthetic_web(pages=12, start=START, days=1, seed=2)
     machine = Machine()
-    with LivingWeb(web, machine) as living, open_store(location, create=True, durable=False) as store:
+    with VirtualWebServer(web, machine) as living, open_store(location, create=True, durable=False) as store:
         store.discover(living.urls(), START)
         yield Crawl(tmp_path, store, living, machine)
 
@@ -152,6 +153,7 @@ def pauses_are_kept(scene):
     return all((np.diff(requests.time[requests.host == host]) >= PAUSE - 1e-3).all() for host in set(requests.host))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lasts", [20.0, 4 * MINUTE], ids=["a glitch", "for long"])
 @pytest.mark.parametrize("jump", [*JUMPS.values(), -START], ids=[*JUMPS, "1970"])
 def test_visits_go_on_while_the_clock_is_wrong_and_after(scene, jump, lasts):
@@ -163,17 +165,21 @@ def test_visits_go_on_while_the_clock_is_wrong_and_after(scene, jump, lasts):
     assert pauses_are_kept(scene)
     believed = lasts > DOUBT and jump != -START
     assert scene.runs == (3 if believed else 1)
-    assert scene.events("the clock of this machine is in doubt")
-    assert len(scene.events("the clock of this machine was set")) == scene.runs - 1
-    assert bool(scene.events("found ahead of the clock")) == believed
+    assert scene.events("clock jump ignored for now")
+    assert len(scene.events("clock was set")) == scene.runs - 1
+    assert bool(scene.events("records dated after the clock")) == believed
     assert scene.store.visits().time.max() <= machine.wall
     marked = scene.store.misdated_visits()
     assert len(marked) == scene.store.misdated().visits
-    assert bool(len(marked)) == (believed and jump > 0)
-    assert (marked.time > machine.wall).all()
+    assert bool(len(marked)) == believed  # those made while it was wrong, ahead or behind, and no others
+    wrong = (np.array(scene.made) > begin + DOUBT) & (np.array(scene.made) < begin + lasts + DOUBT)
+    assert not believed or abs(len(marked) - wrong.sum()) <= 4
+    assert (np.abs(marked.time - machine.wall) > 2 * DAY).all()
+    assert (np.abs(scene.store.visits().time - machine.wall) < DAY).all()
     assert scene.store.counts(machine.wall).leased == 0
 
 
+@pytest.mark.slow
 @on_both
 @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
 def test_a_crawl_that_begins_when_the_clock_is_right_goes_on_at_once(scene, jump):
@@ -191,7 +197,8 @@ def test_a_crawl_that_begins_when_the_clock_is_right_goes_on_at_once(scene, jump
     assert visits.time.max() <= machine.wall
     since = visits.page[visits.time >= START + right_at]
     assert set(since.tolist()) == set(scene.store.pages().id.tolist())  # no page and no host is left out
-    assert bool(scene.store.misdated().visits) == (jump > 0)
+    assert scene.store.misdated().visits
+    assert (np.abs(visits.time - machine.wall) < DAY).all()
 
 
 @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
@@ -204,6 +211,7 @@ def test_a_machine_that_boots_with_a_wrong_clock_is_set_right(scene, jump):
     assert scene.store.visits().time.max() <= machine.wall
 
 
+@pytest.mark.slow
 @on_both
 def test_a_clock_that_is_set_again_and_again(scene):
     scene.machine.sets = [
@@ -221,3 +229,51 @@ def test_a_clock_that_is_set_again_and_again_by_less_than_a_minute_stops_nothing
     scene.machine.sets = [(30.0 + 12.0 * number, 50.0) for number in range(20)]
     asyncio.run(scene.run(6 * MINUTE))
     assert max(np.diff([0.0, *scene.made])) < MINUTE
+
+
+OFFSETS = [0.0, 30.0, -50.0, 70.0, -90.0, 3 * DAY, -3 * DAY, 400 * DAY, -START]
+"""How wrong a clock is, for a while each."""
+
+
+@pytest.mark.parametrize("observation", [2.0, MINUTE])
+def test_every_series_of_settings_is_followed_within_a_minute_of_the_clock_being_right(observation):
+    """All series of three wrong clocks, each for less or more than a minute: no two of them make a third doubt longer.
+
+    ``observation`` is how often the clock is looked at. A crawl looks at every turn, at least once a minute.
+    """
+    for series in product(product(OFFSETS, (25.0, 65.0)), repeat=3):
+        machine = Machine()
+        clock = RealClock(lambda machine=machine: machine.wall, lambda machine=machine: machine.steady)
+        before = clock.now()
+        for offset, lasts in (*series, (0.0, DOUBT + observation)):
+            machine.off, until = offset, machine.steady + lasts
+            while machine.steady < until:
+                moved = clock.set_right()
+                assert clock.now() >= before or moved < 0, series  # it goes back only where it says so
+                before = clock.now()
+                machine.steady = min(machine.steady + observation, until)
+        clock.set_right()
+        assert abs(clock.now() - machine.wall) <= SMALL, series
+        assert clock.uncertain == 0.0, series
+
+
+def random_series(seed):
+    """Settings of the clock and when it is right for good: large and small ones, or many small ones in a row."""
+    rng = np.random.default_rng(seed)
+    sets, off, at = [], 0.0, rng.uniform(20.0, 60.0)
+    for _ in range(rng.integers(3, 10)):
+        kinds = [rng.uniform(2.0, 60.0), rng.uniform(-60.0, -2.0), -off, rng.choice(OFFSETS) - off]
+        moved = kinds[0] if seed % 2 else kinds[rng.integers(4)]
+        sets.append((at, moved))
+        off, at = off + moved, at + (rng.uniform(4.0, 25.0) if seed % 2 else rng.choice([10.0, 50.0, 130.0]))
+    return [*sets, (at, -off)], at
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_visits_go_on_within_a_minute_of_the_clock_being_right(scene, seed):
+    """Whatever was done to it before. Odd seeds: workers that are alone once waited 20 s after each small setting."""
+    scene.machine.sets, right_at = random_series(seed)
+    asyncio.run(scene.run(right_at + 3 * MINUTE))
+    assert goes_on_all_the_time(scene)
+    assert goes_on_all_the_time(scene, right_at)
+    assert pauses_are_kept(scene)

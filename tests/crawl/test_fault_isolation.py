@@ -1,8 +1,8 @@
 """One page can only harm itself: faults are injected into every step of a visit, and the crawl goes on each time.
 
-The table of steps is ``recrawl.crawl.faults.STEPS``; each of its functions is wrapped here by name. Everything is real
-but the hours and the faults: a server, HTTP, a store, archive files, both logs. A step is poisoned for several pages at
-once, each with another kind of fault, and all other pages must be as if nothing had happened.
+The table of steps is ``recrawl.crawl.visit.fault_isolation.STEPS``; each of its functions is wrapped here by name.
+Everything is real but the hours and the faults: a server, HTTP, a store, archive files, both logs. A step is poisoned
+for several pages at once, each with another kind of fault, and all other pages must be as if nothing had happened.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import inspect
 import json
 import math
 import sys
+import time
 from collections import Counter
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field, is_dataclass
@@ -26,27 +27,38 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from recrawl.crawl.clock import RealClock
-from recrawl.crawl.driver import Driver, Pace
-from recrawl.crawl.faults import STEPS, Fault, Faults, step_of, waits_for
-from recrawl.crawl.health import Health
-from recrawl.crawl.live import CrawlSettings, live_crawl, tools
-from recrawl.crawl.log import JsonLinesLog
-from recrawl.crawl.metrics import Metrics
-from recrawl.crawl.scope import HostScope
+from recrawl.crawl.control.health import HealthMonitor
+from recrawl.crawl.control.json_log import JsonLinesLog
+from recrawl.crawl.control.metrics import Metrics
+from recrawl.crawl.visit.fault_isolation import STEPS, FaultReporter, InternalFault, step_of
+from recrawl.crawl.visit.scope import HostScope
+from recrawl.crawl.worker.crawl_assembly import WorkerSettings, crawl_parts, live_crawl
+from recrawl.crawl.worker.crawl_worker import CrawlWorker, WorkerPace
+from recrawl.detect import classify_change
+from recrawl.detect.version import CostlyError, Effort
 from recrawl.errors import DiskFullError, StoreAwayError, StoreMissingError
-from recrawl.fetch.http import HttpFetcher
-from recrawl.formats.warc_reader import read_capture
+from recrawl.fetch.http.http_fetcher import HttpFetcher
+from recrawl.formats.atomic_files import waits_for
+from recrawl.formats.warc.warc_reader import read_capture
 from recrawl.model import Outcome
-from recrawl.model.failures import OUR_FAULT
-from recrawl.schedule.fixed_interval import FixedInterval
-from recrawl.schedule.politeness import PolitenessRules
+from recrawl.model.visits import OUR_FAULT
+from recrawl.parse.parse_pool import ParseLimits, ParsePool
+from recrawl.schedule.policies.fixed_interval import FixedInterval
+from recrawl.schedule.politeness.host_politeness import PolitenessRules
 from recrawl.store.base import Store
 from recrawl.store.open import open_store
 from recrawl.time import DAY, HOUR, VirtualClock
 
 START = 1.79e9
 HOSTS = [f"127.0.0.{number}" for number in range(1, 9)]
-FAULTS = [lambda: ValueError("poison"), lambda: KeyError("poison"), MemoryError, lambda: RecursionError("too deep")]
+FAULTS = [
+    lambda: ValueError("poison"),
+    lambda: KeyError("poison"),
+    MemoryError,
+    lambda: RecursionError("too deep"),
+    lambda: UnicodeDecodeError("utf-8", b"\xff", 0, 1, "poison"),
+    TimeoutError,  # an OSError without a number
+]
 """Of our own code: the page fails."""
 TROUBLE = [lambda: OSError(errno.ENOSPC, "no space left"), lambda: StoreAwayError("The store is away.")]
 """They pass, and the page is visited as if nothing had been."""
@@ -146,7 +158,7 @@ def faulty(function, injection):
 
 @dataclass
 class Scene:
-    driver: Driver
+    driver: CrawlWorker
     store: Store
     clock: VirtualClock
     folder: Path
@@ -178,7 +190,15 @@ def page(path):
 
 @asynccontextmanager
 async def scene(  # noqa: PLR0913
-    folder, *, hosts=2, every=0.5 * HOUR, durable=True, pace=None, pause=1.0, on_visits=lambda _visited: None
+    folder,
+    *,
+    hosts=2,
+    every=0.5 * HOUR,
+    durable=True,
+    pace=None,
+    pause=1.0,
+    parsing=None,
+    on_visits=lambda _visited: None,
 ):
     asked = Counter()
 
@@ -208,12 +228,13 @@ async def scene(  # noqa: PLR0913
     healthy = [f"http://{place}{path}" for place in places for path in HEALTHY]
     poisoned = [f"http://{places[1]}{path}" for path in POISONED]
     clock = VirtualClock(START)
-    settings = CrawlSettings(
+    settings = WorkerSettings(
         budget=1.0,
         user_agent="faults/1.0 (+https://example.org/)",
         politeness=PolitenessRules(factor=0.0, shortest=pause, longest=pause),
-        pace=pace or Pace(poll=math.inf),
+        pace=pace or WorkerPace(poll=math.inf),
         durable=durable,
+        parsing=parsing,
     )
     with open_store(folder / "store.db", create=True, durable=False) as store:
         store.discover([*healthy, *poisoned], START)
@@ -236,11 +257,11 @@ async def scene(  # noqa: PLR0913
 def check_archive(folder):
     """Store and archive agree: every capture can be read where the store says, and no other is there."""
     clock = VirtualClock(START + 10 * DAY)
-    settings = CrawlSettings(budget=1.0, user_agent="faults/1.0 (+https://example.org/)")
+    settings = WorkerSettings(budget=1.0, user_agent="faults/1.0 (+https://example.org/)")
     with open_store(folder / "store.db") as store:
 
         async def start_again():
-            async with tools(clock, store, folder, settings):
+            async with crawl_parts(clock, store, folder, settings):
                 pass
 
         asyncio.run(start_again())  # cuts off what was never acknowledged
@@ -285,7 +306,7 @@ AFTER_THE_COMMIT = {
     "count visits",
 }
 """The visit is recorded, whatever fails then."""
-BEFORE_THE_ANSWER = {"check robots.txt", "recall the page", "queue the page", "visit", "choose validators", "fetch"}
+BEFORE_THE_ANSWER = {"check robots.txt", "load the page", "queue the page", "visit", "choose validators", "fetch"}
 """No bytes came."""
 NOTHING_TO_RECORD = {"wait for the group", "commit"}
 """Not even a failed visit can be recorded: the page is given back, and tried again a day later."""
@@ -294,14 +315,14 @@ HARMLESS = {"rate the host"}
 BESIDE_PAGES = {
     "discover pages",
     "keep robots.txt",
-    "recall the host",
-    "take in a sitemap or feed",
+    "load the host",
+    "record a sitemap or feed",
     "trust dates",
     "learn from the visit",
     "read robots.txt",
     "apply robots.txt",
     "read a sitemap or feed",
-    "archive beside pages",
+    "archive an auxiliary fetch",
     "lease pages",
     "renew leases",
     "choose the next pages",
@@ -309,6 +330,8 @@ BESIDE_PAGES = {
     "sync the WARC file",
     "release the WARC file",
     "write to the WARC file",
+    "hold the host",
+    "return the host",
 }
 """What they are given names no page, or not one of the poisoned: they fail at some calls, one after the other."""
 
@@ -316,7 +339,7 @@ BESIDE_PAGES = {
 @pytest.mark.parametrize("step", sorted(set(STEPS) - BESIDE_PAGES))
 def test_a_page_that_breaks_a_step_harms_no_other(tmp_path, monkeypatch, step):
     injection = Injection(KINDS)
-    metrics = Metrics(Health("one", tmp_path, lambda: None, lambda: START))
+    metrics = Metrics(HealthMonitor("one", tmp_path, lambda: None, lambda: START))
 
     def tell(visited):
         metrics.add(visited)  # as it is by then
@@ -328,7 +351,7 @@ def test_a_page_that_breaks_a_step_harms_no_other(tmp_path, monkeypatch, step):
             await here.driver.run(START + 3 * HOUR)
             monkeypatch.undo()
             check_others(here)
-            said = here.events("visit broken", "step failed")
+            said = here.events("visit failed internally", "step failed")
             for kind, url in enumerate(here.poisoned):
                 assert injection.hits[kind], f"{step} is not on the way"
                 mine = here.visits(url)
@@ -351,20 +374,23 @@ def test_a_page_that_breaks_a_step_harms_no_other(tmp_path, monkeypatch, step):
     broken = asyncio.run(crawl())
     known = check_archive(tmp_path)
     kept = {row.page for row in known} & set(broken)
-    if step in BEFORE_THE_ANSWER | NOTHING_TO_RECORD | {"archive the answer", "make a WARC record"}:
+    if step in BEFORE_THE_ANSWER | NOTHING_TO_RECORD | {"archive the response", "make a WARC record"}:
         assert not kept
     else:
         assert kept == set(broken), "the bytes are kept"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", sorted(BESIDE_PAGES))
 def test_a_step_that_fails_now_and_then_does_not_end_the_run(tmp_path, monkeypatch, step):
     injection = ByCount(KINDS, first=0 if step in SELDOM else 2, every=1 if step in SELDOM else 3)
 
     async def crawl():
-        async with scene(tmp_path, hosts=8, pace=Pace(poll=math.inf, sitemaps_every=600.0, lease_time=10.0)) as here:
+        async with scene(
+            tmp_path, hosts=8, pace=WorkerPace(poll=math.inf, sitemaps_every=600.0, lease_time=10.0)
+        ) as here:
             inject(monkeypatch, step, injection)
-            await here.driver.run(START + (6 if step == "fit the policy" else 3) * HOUR)
+            await here.driver.run(START + (len(KINDS) + 1 if step == "fit the policy" else 3) * HOUR)
             monkeypatch.undo()
             for url in here.urls:
                 assert (here.visits(url).status > 0).sum() >= 2, url
@@ -375,7 +401,7 @@ def test_a_step_that_fails_now_and_then_does_not_end_the_run(tmp_path, monkeypat
 
 
 SELDOM = {
-    "take in a sitemap or feed",
+    "record a sitemap or feed",
     "keep robots.txt",
     "read robots.txt",
     "apply robots.txt",
@@ -428,7 +454,21 @@ def test_a_page_that_broke_us_twice_is_quarantined_and_released_by_a_good_visit(
     check_archive(tmp_path)
 
 
-def test_a_visit_that_is_cancelled_by_itself_fails_and_harms_no_other(tmp_path, monkeypatch):
+IN_THE_TASK = ["visit", "fetch", "classify the response"]
+"""Steps of the visit's own task, in which something that is waited for may be cancelled. Nothing cancels the others."""
+
+
+def test_what_may_be_cancelled_is_what_waits():
+    def waits(step):
+        module, _, name = STEPS[step].partition(":")
+        owner, _, attribute = name.rpartition(".")
+        return inspect.iscoroutinefunction(getattr(getattr(import_module(module), owner), attribute))
+
+    assert {step for step in STEPS if waits(step)} == {*IN_THE_TASK, "read robots.txt"}
+
+
+@pytest.mark.parametrize("step", IN_THE_TASK)
+def test_a_visit_that_is_cancelled_by_itself_fails_and_harms_no_other(tmp_path, monkeypatch, step):
     injection = Injection([asyncio.CancelledError])
 
     async def crawl():
@@ -436,7 +476,7 @@ def test_a_visit_that_is_cancelled_by_itself_fails_and_harms_no_other(tmp_path, 
             here.poison(injection)
             injection.urls = dict.fromkeys(here.poisoned[:1], 0)
             injection.pages = {here.page(here.poisoned[0]): 0}
-            inject(monkeypatch, "fetch", injection)
+            inject(monkeypatch, step, injection)
             await here.driver.run(START + HOUR)
             check_others(here, least=2)
             assert set(here.visits(here.poisoned[0]).status.tolist()) == {OUR_FAULT}
@@ -459,7 +499,7 @@ def test_a_visit_that_never_ends_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(HttpFetcher, "fetch", hangs)
 
     async def crawl():
-        async with scene(tmp_path, pace=Pace(poll=0.05), pause=0.01) as here:
+        async with scene(tmp_path, pace=WorkerPace(poll=0.05), pause=0.01) as here:
             # As many seconds as fetches may take, or more: that is what the scene is made with.
             here.driver._longest_visit = 1.0
 
@@ -473,10 +513,50 @@ def test_a_visit_that_never_ends_is_given_up(tmp_path, monkeypatch):
             assert begun
             others = here.store.visits()
             assert len(np.unique(others.page[others.status > 0])) >= len(here.urls)
-            [event] = here.events("visit broken")
+            [event] = here.events("visit failed internally")
             assert "did not end in time" in event["details"]["error"]
 
     asyncio.run(crawl())
+
+
+def test_an_answer_whose_reading_never_ends_costs_one_page(tmp_path, monkeypatch):
+    """A worker that hangs is ended by the limit of the pool, the page is judged by its bytes, and others go on."""
+    monkeypatch.setattr(f"{__name__}.VirtualClock", lambda _start: RealClock())
+    call, hung = ParsePool.call, []
+
+    def hangs(self, function, capture, *more):
+        if not capture.url.endswith("/p0"):
+            return call(self, function, capture, *more)
+        hung.append(capture.url)
+        return call(self, time.sleep, 3600)
+
+    def costly(capture, known, standards, effort=Effort.ALL):
+        if capture.url.endswith("/p0") and effort is Effort.CHEAP:
+            raise CostlyError
+        return classify_change(capture, known, standards, effort)
+
+    monkeypatch.setattr(ParsePool, "call", hangs)
+    monkeypatch.setattr("recrawl.detect.detector.classify_change", costly)
+
+    async def crawl():
+        async with scene(tmp_path, pace=WorkerPace(poll=0.05), pause=0.01, parsing=ParseLimits(cpu=0.05)) as here:
+
+            def stop_when_all_are_visited(_now):
+                if len(np.unique(here.store.visits().page)) >= len(here.urls) + len(here.poisoned):
+                    here.driver.stop()
+
+            await here.driver.run(here.clock.now() + 120.0, stop_when_all_are_visited)
+            [event] = here.events("response not parsed")
+            assert event["details"]["url"] == here.poisoned[0] == hung[0]
+            assert "not read within" in event["details"]["reason"]
+            visits = here.store.visits()
+            assert (visits.status > 0).all()
+            assert len(np.unique(visits.page)) >= len(here.urls) + len(here.poisoned)
+            assert len(here.store.captures(np.array([here.page(here.poisoned[0])]))) == 1  # its bytes are kept
+            assert here.events("visit failed internally", "step failed") == []
+
+    asyncio.run(crawl())
+    check_archive(tmp_path)
 
 
 class ByChance(Injection):
@@ -515,16 +595,25 @@ def test_faults_by_chance_in_all_steps_at_once(tmp_path, monkeypatch, seed):
     check_archive(tmp_path)
 
 
-PATH = ["visitor", "judging", "settling", "acknowledging", "recorder", "archive", "announcements", "heritrix_log"]
+PATH = [
+    "recrawl.crawl.visit.visitor",
+    "recrawl.crawl.visit.change_classifier",
+    "recrawl.crawl.worker.result_handler",
+    "recrawl.crawl.worker.group_commit",
+    "recrawl.crawl.visit.recorder",
+    "recrawl.crawl.visit.warc_archive",
+    "recrawl.crawl.worker.sitemap_feed_poller",
+    "recrawl.crawl.control.heritrix_log",
+]
 """Modules of the crawl that a visit passes through."""
 NO_STEPS = {
     "Recorder.prepare",
-    "Recorder.settle",
+    "Recorder.sync",
     "Recorder.finish",
-    "Recorder.keep_aside",
+    "Recorder.archive_auxiliary",
     "Recorder.give_up",
     "WarcArchive.give_up",
-    "HeritrixLog.write_aside",
+    "HeritrixLog.write_auxiliary",
 }
 """Their parts are steps, or they are parts of one."""
 
@@ -532,7 +621,7 @@ NO_STEPS = {
 def test_every_step_of_a_visit_is_in_the_table(tmp_path):
     """What the driver, the visitor and the recorder call of each other during a crawl, and the table does not name."""
     called = set()
-    inside = {f"recrawl.crawl.{name}" for name in PATH}
+    inside = set(PATH)
     listed = {function.partition(":")[2] for function in STEPS.values()}
 
     def profile(frame, event, _argument):
@@ -559,7 +648,7 @@ def test_every_step_of_a_visit_is_in_the_table(tmp_path):
 def test_an_error_without_a_known_step_names_our_innermost_function():
     with pytest.raises(StoreMissingError) as raised:
         open_store(Path("/nowhere/at/all.db"))
-    assert Fault.of(raised.value).words.startswith("recrawl.store.")
+    assert InternalFault.of(raised.value).words.startswith("recrawl.store.")
     assert step_of(ValueError()) == "unknown"
     assert isinstance(waits_for(OSError(errno.ENOSPC, "full")), DiskFullError)
     assert waits_for(OSError(errno.EIO, "tired")) is None
@@ -573,9 +662,9 @@ def test_a_log_that_cannot_be_written_does_not_end_anything(capsys):
         def flush(self):
             pass
 
-    faults = Faults(JsonLinesLog(Broken(), VirtualClock(START)))
+    faults = FaultReporter(JsonLinesLog(Broken(), VirtualClock(START)))
     for _ in range(3):
         with faults.contained():
             raise ValueError
-        faults.broke_visit("http://a.example/", Fault.of(ValueError()))
+        faults.broke_visit("http://a.example/", InternalFault.of(ValueError()))
     assert capsys.readouterr().err.count("cannot write its log") == 1

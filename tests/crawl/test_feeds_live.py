@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from recrawl.crawl.announcements import MOST_FEEDS
-from recrawl.crawl.driver import Pace
-from recrawl.crawl.live import CrawlSettings, live_crawl
-from recrawl.crawl.scope import HostScope
-from recrawl.crawl.site_files import announced
+from recrawl.crawl.visit.scope import HostScope
+from recrawl.crawl.visit.site_claims import announced
+from recrawl.crawl.worker.crawl_assembly import WorkerSettings, live_crawl
+from recrawl.crawl.worker.crawl_worker import WorkerPace
+from recrawl.crawl.worker.sitemap_feed_poller import MOST_FEEDS
 from recrawl.errors import InputError
-from recrawl.fetch.access_methods import FEED
+from recrawl.fetch.access.access_methods import FEED
 from recrawl.model import Capture
-from recrawl.schedule.fixed_interval import FixedInterval
-from recrawl.schedule.politeness import PolitenessRules
+from recrawl.schedule.policies.fixed_interval import FixedInterval
+from recrawl.schedule.politeness.host_politeness import PolitenessRules
 from recrawl.store.open import open_store
 from recrawl.time import DAY, HOUR, VirtualClock, to_http_date
 from recrawl.urls import host_of
@@ -41,11 +41,11 @@ def page(feed="", text="Hello"):
 @asynccontextmanager
 async def crawling(folder, site, clock, every=30 * DAY):
     """``every`` is when pages are visited again: not, unless something is announced."""
-    settings = CrawlSettings(
+    settings = WorkerSettings(
         budget=1.0,
         user_agent=AGENT,
         politeness=PolitenessRules(factor=0.0, shortest=5.0, longest=5.0),
-        pace=Pace(feeds_every=HOUR, poll=float("inf")),
+        pace=WorkerPace(feeds_every=HOUR, poll=float("inf")),
         durable=False,
     )
     scope = HostScope(frozenset({host_of(site.home)}))
@@ -108,7 +108,7 @@ def test_a_date_that_moves_on_is_heard_as_a_signal(tmp_path, site, clock):
             heard.extend(zip(pages.tolist(), times.tolist(), strict=True))
 
     async def run():
-        settings = CrawlSettings(budget=1.0, user_agent=AGENT, pace=Pace(poll=float("inf")), durable=False)
+        settings = WorkerSettings(budget=1.0, user_agent=AGENT, pace=WorkerPace(poll=float("inf")), durable=False)
         with open_store(str(tmp_path / "store.db"), create=True, durable=False) as store:
             [home] = store.discover([site.home], START).tolist()
             scope = HostScope(frozenset({host_of(site.home)}))
@@ -140,6 +140,7 @@ def test_the_next_run_knows_the_feeds_of_the_last_one_though_no_page_is_due(tmp_
     assert site.paths() == ["/", "/news.rss", "/news.rss"]
 
 
+@pytest.mark.slow
 def test_runs_that_begin_soon_after_each_other_keep_the_interval_of_a_feed_and_what_it_said(tmp_path, site, clock):
     site.answers["/news.rss"] = 200, {"Content-Type": "application/rss+xml", "ETag": '"a"'}, rss()[2]
 

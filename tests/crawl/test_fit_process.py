@@ -7,38 +7,44 @@ import json
 import os
 import shutil
 import signal
+import threading
 import time
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from recrawl.crawl import driver as driver_module
-from recrawl.crawl import process_fitting
-from recrawl.crawl.archive import NoArchive
 from recrawl.crawl.clock import RealClock
-from recrawl.crawl.driver import Driver, Pace
-from recrawl.crawl.fit_process import FitDone, FitProcess, FitRequest, FittedState, read_state
-from recrawl.crawl.fitting import Due, ScheduleFit
-from recrawl.crawl.log import JsonLinesLog
-from recrawl.crawl.recorder import Recorder
-from recrawl.crawl.scope import HostScope
-from recrawl.crawl.visitor import Visitor
-from recrawl.detect import decoded
-from recrawl.fetch.http import HttpFetcher, Limits
-from recrawl.fetch.robots import RobotsCache
-from recrawl.living.web import LivingWeb
-from recrawl.model import ANSWERED, Outcome, Verdict, Visits
-from recrawl.schedule.agenda import Agenda
-from recrawl.schedule.fixed_interval import FixedInterval
-from recrawl.schedule.politeness import Politeness, PolitenessRules
-from recrawl.schedule.retry import Backoff
-from recrawl.schedule.valued import Valued
+from recrawl.crawl.control.json_log import JsonLinesLog
+from recrawl.crawl.control.run_control import NoRunControl
+from recrawl.crawl.fit import fit_process
+from recrawl.crawl.fit.fit_process import FitDone, FitProcess, FitRequest, FittedState, read_state
+from recrawl.crawl.fit.inline_fit import DueBefore, ScheduleFit
+from recrawl.crawl.visit.recorder import Recorder
+from recrawl.crawl.visit.scope import HostScope
+from recrawl.crawl.visit.visit_target import ExchangeUnderway, InternalFailure, VisitDone, VisitTarget
+from recrawl.crawl.visit.visitor import Visitor
+from recrawl.crawl.visit.warc_archive import NoArchive
+from recrawl.crawl.worker import crawl_worker as driver_module
+from recrawl.crawl.worker import event_loop
+from recrawl.crawl.worker.crawl_worker import CrawlWorker, WorkerPace
+from recrawl.crawl.worker.outage_detector import may_be_our_fault
+from recrawl.detect import ChangeResult, decoded
+from recrawl.fetch.http.http_fetcher import HttpFetcher, TransferLimits
+from recrawl.fetch.robots_cache import RobotsCache
+from recrawl.model import ANSWERED, Capture, Outcome, Verdict, Visit, Visits, visits
+from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
+from recrawl.schedule.policies.fixed_interval import FixedInterval
+from recrawl.schedule.policies.valued import ValuedPolicy
+from recrawl.schedule.politeness.host_politeness import Politeness, PolitenessRules
+from recrawl.schedule.politeness.retry import Backoff
 from recrawl.simulate.sites import tree_site
-from recrawl.simulate.web import join
+from recrawl.simulate.virtual_web import join
 from recrawl.store.open import open_store
 from recrawl.time import DAY, HOUR
+from recrawl_testweb.virtual_web_server import VirtualWebServer
 
 AGENT = "fits/1.0 (+https://example.org/)"
 PATIENCE = 200.0
@@ -55,8 +61,8 @@ def recipes(monkeypatch):
 class Crawl:
     """A crawl on a real server, and what it logs."""
 
-    def __init__(self, clock, driver, agenda, store, log):
-        self.clock, self.driver, self.agenda, self.store, self._log = clock, driver, agenda, store, log
+    def __init__(self, clock, driver, scheduler, store, log):
+        self.clock, self.driver, self.scheduler, self.store, self._log = clock, driver, scheduler, store, log
 
     async def run(self, seconds=2 * PATIENCE):
         await self.driver.run(self.clock.now() + seconds)
@@ -80,36 +86,37 @@ class Crawl:
 
 
 @asynccontextmanager
-async def crawl(folder, *, fits=None, visitor=Visitor, limits=None, urls=None):
+async def crawl(folder, *, fits=None, visitor=Visitor, limits=None, urls=None, run_control=None):  # noqa: PLR0913 - what varies
     clock, log = RealClock(), io.StringIO()
     rng = np.random.default_rng(0)
     begin = clock.now()
     web = join([tree_site(f"h{n}", np.full(6, 1e-6), start=begin, end=begin + 5 * DAY, rng=rng) for n in range(4)])
-    with LivingWeb(web, clock) as living, open_store(folder / "store.db", create=True, durable=False) as store:
+    with VirtualWebServer(web, clock) as living, open_store(folder / "store.db", create=True, durable=False) as store:
         pins = dict.fromkeys(living.hosts(), living.ip)
         store.discover(urls or living.urls(), begin)
-        async with HttpFetcher(clock, AGENT, resolve=pins, limits=limits or Limits()) as fetcher:
-            agenda = Agenda(FixedInterval(INTERVAL), budget=1.0)
-            driver = Driver(
+        async with HttpFetcher(clock, AGENT, resolve=pins, limits=limits or TransferLimits()) as fetcher:
+            scheduler = RevisitScheduler(FixedInterval(INTERVAL), budget=1.0)
+            driver = CrawlWorker(
                 "one",
                 clock=clock,
                 store=store,
-                agenda=agenda,
+                scheduler=scheduler,
                 politeness=Politeness(PolitenessRules(0.0, 0.004, 0.004, 0.004)),
                 visitor=visitor(fetcher, RobotsCache(fetcher, clock, AGENT, body_of=decoded), clock),
-                recorder=Recorder("one", store, agenda, HostScope(frozenset(pins)), NoArchive()),
-                pace=Pace(poll=0.05),
+                recorder=Recorder("one", store, scheduler, HostScope(frozenset(pins)), NoArchive()),
+                pace=WorkerPace(poll=0.05),
                 log=JsonLinesLog(log, clock),
                 fits=fits,
+                run_control=run_control,
             )
-            yield Crawl(clock, driver, agenda, store, log)
+            yield Crawl(clock, driver, scheduler, store, log)
 
 
 @pytest.fixture
 def held(tmp_path, recipes, monkeypatch):
     """A recipe for fits that can be held up; every store is a large one."""
     monkeypatch.setattr(driver_module, "FEW_PAGES", 0)
-    monkeypatch.setattr(process_fitting, "_RETRY", Backoff(first=0.05, factor=1.0, longest=0.05))
+    monkeypatch.setattr(fit_process, "_RETRY", Backoff(first=0.05, factor=1.0, longest=0.05))
     return recipes.HeldFits(tmp_path, INTERVAL)
 
 
@@ -118,10 +125,11 @@ async def hold_a_fit(here, task, folder):
     await here.until(lambda: here.events("policy fitted"), task)
     (folder / "hold").touch()
     (folder / "fitting").unlink()
-    here.agenda.fit_again()
+    here.scheduler.fit_again()
     await here.until((folder / "fitting").exists, task)
 
 
+@pytest.mark.slow
 def test_visits_are_acknowledged_while_a_fit_is_made(tmp_path, held):
     async def run():
         async with crawl(tmp_path, fits=held) as here:
@@ -136,7 +144,7 @@ def test_visits_are_acknowledged_while_a_fit_is_made(tmp_path, held):
             here.driver.stop()
             await task
             assert here.store.counts(here.clock.now()).leased == 0
-            assert here.agenda.fits >= 2
+            assert here.scheduler.fits >= 2
 
     asyncio.run(run())
 
@@ -169,8 +177,8 @@ def test_a_fault_in_going_on_with_fits_keeps_no_visit_from_being_made(tmp_path, 
         async with crawl(tmp_path, fits=held) as here:
             task = asyncio.create_task(here.run())
             await here.until(lambda: here.events("policy fitted"), task)
-            monkeypatch.setattr(process_fitting.ProcessFitting, "turn", fails)
-            here.agenda.fit_again()
+            monkeypatch.setattr(fit_process.BackgroundFit, "turn", fails)
+            here.scheduler.fit_again()
             await here.until(lambda: here.events("step failed"), task)
             await here.visits_go_on(task)
             here.driver.stop()
@@ -206,7 +214,7 @@ def test_a_fit_process_exits_with_its_parent_and_leaves_nothing_behind(tmp_path,
     async def run():
         process = FitProcess(held)
         process.request(
-            FitRequest(0.0, {"budget": 1.0, "new_share": 0.0, "burst": 0.0}, PolitenessRules(), frozenset())
+            FitRequest(0.0, {"budget": 1.0, "discovery_share": 0.0, "burst": 0.0}, PolitenessRules(), frozenset())
         )
         message = None
         while not isinstance(message, FitDone):
@@ -220,6 +228,7 @@ def test_a_fit_process_exits_with_its_parent_and_leaves_nothing_behind(tmp_path,
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_a_process_and_the_event_loop_find_the_same_due_times(tmp_path, recipes):
     rng, now, pages = np.random.default_rng(7), 1.79e9, 600
     with open_store(tmp_path / "one.db", create=True, durable=False) as store:
@@ -237,16 +246,16 @@ def test_a_process_and_the_event_loop_find_the_same_due_times(tmp_path, recipes)
     shutil.copy(tmp_path / "one.db", tmp_path / "two.db")
     budget = pages / (3 * DAY)
     with open_store(tmp_path / "one.db", durable=False) as store:
-        agenda = Agenda(Valued(), budget=budget)
-        fit = ScheduleFit(store, agenda, HOUR)
+        scheduler = RevisitScheduler(ValuedPolicy(), budget=budget)
+        fit = ScheduleFit(store, scheduler, HOUR)
         due = fit.fit(fit.catch_up(now), now)
         for move in fit.moved(due, now, [int(page[3])], 0.0):
             store.reschedule(move.page, move.due, before=move.before)
-        expected, later = store.due(page), agenda.due(page, now + 1.0)
+        expected, later = store.due(page), scheduler.due(page, now + 1.0)
 
     async def run(store):
         process = FitProcess(recipes.ExactFits(tmp_path / "two.db", budget))
-        terms = {"budget": budget, "new_share": 0.0, "burst": 0.0}
+        terms = {"budget": budget, "discovery_share": 0.0, "burst": 0.0}
         process.request(FitRequest(now, terms, PolitenessRules(), frozenset({int(page[3])})))
         state = done = None
         while done is None:
@@ -273,9 +282,9 @@ def test_due_times_that_hardly_move_are_not_written():
             return np.array([1e6 + 10.0, 1e6 + 1e5, np.inf, np.inf])[page - 1]
 
     fit = ScheduleFit(None, Asked(), HOUR)
-    [move] = fit.moved(Due(page, page, before), 0.0, (), tolerance=0.005)
+    [move] = fit.moved(DueBefore(page, page, before), 0.0, (), tolerance=0.005)
     assert move.page.tolist() == [2, 4]
-    [move] = fit.moved(Due(page, page, before), 0.0, (), tolerance=0.0)
+    [move] = fit.moved(DueBefore(page, page, before), 0.0, (), tolerance=0.0)
     assert move.page.tolist() == [1, 2, 4]
 
 
@@ -306,7 +315,7 @@ def test_a_host_is_not_blamed_for_what_happens_while_our_own_loop_stands_still(t
     urls = [f"{site.home}{number}" for number in range(8)]
 
     async def run():
-        limits = Limits(connect=5.0, total=5.0, idle=5.0)
+        limits = TransferLimits(connect=5.0, total=5.0, idle=5.0)
         async with crawl(tmp_path, visitor=Blocking, limits=limits, urls=urls) as here:
             task = asyncio.create_task(here.run())
             await here.until(lambda: len(here.events("visited")) >= 20, task)
@@ -314,9 +323,93 @@ def test_a_host_is_not_blamed_for_what_happens_while_our_own_loop_stands_still(t
             await task
             assert here.driver.loop_lag.stalls >= 1
             assert here.driver.loop_lag.longest > 6.0
-            assert max(event["details"]["seconds"] for event in here.events("our own event loop was late")) > 6.0
-            assert here.events("asked again, since our own event loop was late")
+            assert max(event["details"]["seconds"] for event in here.events("event loop stalled")) > 6.0
+            assert here.events("requested again after an event loop stall")
             assert not here.events("no host can be reached")
             assert (here.store.visits().outcome <= ANSWERED).all()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("silent", ["page", "robots"])
+def test_a_host_that_never_answers_is_not_asked_for_ever_while_our_own_loop_is_late(
+    tmp_path, site, monkeypatch, silent
+):
+    """The loop is late most of the time, so that every request to the silent host may have failed because of us."""
+    monkeypatch.setattr(event_loop, "LATE", 0.05)
+    over = threading.Event()
+    path = "/silent" if silent == "page" else "/robots.txt"
+
+    def never(_times):
+        over.wait(PATIENCE)
+        return 200, {}, ""
+
+    site.answers[path] = never
+    spared = []
+
+    class Budgeted(NoRunControl):
+        def refund(self, visits):
+            spared.append(visits)
+
+    async def be_late():
+        while True:
+            await asyncio.sleep(0.05)
+            time.sleep(0.3)  # noqa: ASYNC251 - that is the point
+
+    async def run():
+        limits = TransferLimits(connect=1.0, total=1.0, idle=1.0)
+        async with crawl(tmp_path, limits=limits, urls=[f"{site.home}silent"], run_control=Budgeted(8)) as here:
+            late = asyncio.create_task(be_late())
+            task = asyncio.create_task(here.run())
+            asked = lambda: sum(one == path for one, _ in site.asked)  # noqa: E731 - short
+            await here.until(lambda: len(here.store.visits()) > 0 or asked() > 3, task)
+            assert len(here.store.visits()) == 1, "asked again and again, and nothing recorded"
+            assert here.store.visits().outcome.tolist() == [Outcome.UNREACHABLE]
+            assert asked() == 2
+            assert len(here.events("requested again after an event loop stall")) == 1
+            late.cancel()
+            here.driver.stop()
+            await task
+
+    try:
+        asyncio.run(run())
+    finally:
+        over.set()
+    # Both requests for the page count towards the budget; one for rules never did.
+    assert sum(spared) == (1 if silent == "page" else 2)
+
+
+TARGET = VisitTarget(1, 1, "http://a.example/", 0.0)
+
+
+def unanswered(failure, truncated=""):
+    capture = Capture(TARGET.url, 0.0, 200 if truncated else 0, truncated=truncated, failure=failure)
+    visit = Visit(1, 0.0, Outcome.UNREACHABLE, status=failure)
+    return VisitDone(TARGET, visit, ChangeResult(Outcome.UNREACHABLE), capture)
+
+
+def test_only_a_time_out_that_we_slept_through_may_be_our_own_fault():
+    for failure in (visits.TOO_SLOW, visits.NO_ROUTE, visits.NO_NAME_SERVER):
+        assert may_be_our_fault(unanswered(failure), 6.0, 10.0)
+        assert not may_be_our_fault(unanswered(failure), 4.0, 10.0)  # short, compared with the time-out
+        assert not may_be_our_fault(unanswered(failure), 0.0, 0.0)
+    assert may_be_our_fault(unanswered(0, "time"), 6.0, 10.0)
+    for failure in (
+        visits.BROKEN_OFF,
+        visits.NO_CONNECTION,
+        visits.NO_TRUST,
+        visits.NO_NAME,
+    ):
+        assert not may_be_our_fault(unanswered(failure), 9.0, 10.0)  # it would say so again
+    for closed in (unanswered(visits.EMPTY), unanswered(0, "disconnect")):
+        assert may_be_our_fault(closed, 9.0, 10.0)
+        assert not may_be_our_fault(closed, 1.5, 1.6)  # no host loses its patience so soon
+    capture = unanswered(visits.TOO_SLOW).capture
+    assert not may_be_our_fault(ExchangeUnderway(TARGET, capture), 9.0, 10.0)  # there is more to be asked in any case
+    assert not may_be_our_fault(InternalFailure(TARGET, 0.0, None, capture), 9.0, 10.0)
+
+
+def test_a_repeat_begins_from_the_page_itself_and_is_counted():
+    moved = replace(TARGET, exchange=object()).at_host(2)
+    assert moved.repeated() == replace(TARGET, repeats=1)
+    assert moved.repeated().repeated().repeats == 2

@@ -10,16 +10,26 @@ from collections.abc import Mapping
 from contextlib import suppress
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from recrawl.crawl.health import BEAT_EVERY, LEAST_ROOM, LOOP_DEAD, LOOP_LATE, STALE_AFTER, Health
-from recrawl.crawl.metrics import HEALTH_GAUGES, STORE_GAUGES, WORKER_GAUGES, Metrics, MetricsServer, served
-from recrawl.crawl.pulse import Pulse
-from recrawl.crawl.visitor import REFUSED_BY_ROBOTS
+from recrawl.crawl.control.crawl_stats import CrawlStats
+from recrawl.crawl.control.health import (
+    BEAT_EVERY,
+    LEAST_ROOM,
+    LOOP_DEAD,
+    LOOP_LATE,
+    STALE_AFTER,
+    STALLED,
+    START_DEAD,
+    HealthMonitor,
+)
+from recrawl.crawl.control.metrics import HEALTH_GAUGES, STORE_GAUGES, WORKER_GAUGES, Metrics, MetricsServer, served
+from recrawl.crawl.visit.visitor import REFUSED_BY_ROBOTS
 from recrawl.errors import StoreAwayError, StoreError
-from recrawl.model import Outcome, Visit
-from recrawl.store.values import Backlog
+from recrawl.model import Outcome, Visit, Visits
+from recrawl.store.store_values import DueBacklog
 
 NOW = 1.79e9
 
@@ -41,6 +51,8 @@ class FakeStore:
         self.fault: Exception | None = None
         self.counting: Exception | None = None
         self.told: Mapping[str, str] = {}
+        self.resting = 0
+        self.visited: list[float] = []
 
     def __call__(self):
         if self.fault is not None:
@@ -59,7 +71,10 @@ class FakeStore:
     def backlog(self, now):
         if self.counting is not None:
             raise self.counting
-        return Backlog(7, 2, now - 60.0)
+        return DueBacklog(7, 2, now - 60.0, self.resting)
+
+    def latest_visits(self, limit):
+        return Visits.of(np.ones(len(self.visited[:limit]), np.int64), np.array(self.visited[:limit]))
 
 
 @pytest.fixture
@@ -74,10 +89,10 @@ def store():
 
 @pytest.fixture
 def health(tmp_path, steady, store):
-    return Health("w", tmp_path, store, lambda: NOW, monotonic=steady)
+    return HealthMonitor("w", tmp_path, store, lambda: NOW, monotonic=steady)
 
 
-def pulse(**changes):
+def stats(**changes):
     calm = {
         **dict.fromkeys(("underway", "in_hand", "due", "held", "hosts_resting", "fits", "archived"), 0),
         **dict.fromkeys(("now", "next_due"), NOW),
@@ -88,7 +103,7 @@ def pulse(**changes):
         "paused": False,
         "events": {"info": 4},
     }
-    return Pulse(**(calm | changes))
+    return CrawlStats(**(calm | changes))
 
 
 def told(metrics):
@@ -120,6 +135,60 @@ def test_a_loop_that_stands_still_is_not_ready_and_then_not_alive(health, steady
         assert health.loop_lag() == pytest.approx(lag)
         assert (health.readiness().status, health.liveness().status) == (ready, alive)
     assert "stood still for 61 s" in health.liveness().facts["reasons"][0]
+
+
+def test_a_start_that_never_ends_is_not_ready_and_not_alive_for_ever(health, steady):
+    steady.seconds += 400.0
+    health.beat()
+    health.probe()
+    assert "The worker is starting, for 400 s." in health.readiness().facts["reasons"]
+    assert health.liveness().status == 200  # its loop turns: it waits for something
+    steady.seconds += LOOP_DEAD + 10.0
+    assert health.liveness().status == 200  # loading may take so long
+    steady.seconds += START_DEAD
+    assert health.liveness().status == 503
+
+
+@pytest.fixture
+def crawl(health, steady):
+    """Lets time pass in a crawl whose loop turns and whose store is probed; gives readiness at the end of it."""
+    metrics = Metrics(health)
+    health.ready()
+
+    def passes(seconds, **changes):
+        for _ in range(int(seconds // 5)):
+            steady.seconds += 5.0
+            metrics.show(stats(**changes))
+            health.beat()
+            health.probe()
+        return health.readiness()
+
+    passes.metrics = metrics
+    return passes
+
+
+def test_a_crawl_that_has_pages_to_visit_and_makes_no_visit_is_not_ready(crawl, health, store):
+    assert crawl(STALLED - 10.0).status == 200
+    answer = crawl(30.0)
+    assert answer.status == 503
+    assert "Pages may be visited, and no visit was acknowledged for 9" in answer.facts["reasons"][0]
+    assert health.readiness(of_crawl=False).status == 200
+    assert health.liveness().status == 200
+    crawl.metrics.add([])  # a visit was acknowledged
+    assert crawl(5.0).status == 200
+    assert crawl(STALLED + 10.0).status == 503
+    store.visited = [NOW]  # by another worker
+    assert crawl(5.0).status == 200
+
+
+@pytest.mark.parametrize(
+    ("changes", "resting"), [({"paused": True}, 0), ({"left": 0.2}, 0), ({}, 5), ({"first": False}, 0)]
+)
+def test_a_crawl_that_may_not_visit_anything_is_ready_though_no_visit_is_made(crawl, store, changes, resting):
+    store.resting = resting
+    assert crawl(3 * STALLED, **changes).status == 200
+    if "first" in changes:  # what is due may be for others, but not the requests that it has under way
+        assert crawl(2 * STALLED, underway=1, **changes).status == 503
 
 
 def test_a_store_that_answers_no_more_is_away_after_a_while_although_the_probe_still_waits(health, steady):
@@ -168,7 +237,7 @@ def test_gauges_are_of_now_or_not_there(health, steady, store):
     metrics = Metrics(health)
     health.ready()
     assert told(metrics)["recrawl_store_up"] == 0.0  # nobody has asked it yet
-    metrics.show(pulse())
+    metrics.show(stats())
     health.probe()
     health.beat()
     assert set(told(metrics)) >= {f"recrawl_{name}" for name in (*WORKER_GAUGES, *STORE_GAUGES) if name != "price"}
@@ -190,26 +259,26 @@ def test_gauges_are_of_now_or_not_there(health, steady, store):
 
 def test_one_worker_tells_of_the_store_and_only_while_it_is_the_first(health, store):
     metrics = Metrics(health)
-    metrics.show(pulse(first=False))
+    metrics.show(stats(first=False))
     health.probe()
     assert told(metrics)["recrawl_store_up"] == 1.0
     assert "recrawl_due_pages" not in told(metrics)
-    metrics.show(pulse(first=True))
+    metrics.show(stats(first=True))
     health.probe()
     assert "recrawl_due_pages" in told(metrics)
-    metrics.show(pulse(first=False))  # at once, not after the next probe
+    metrics.show(stats(first=False))  # at once, not after the next probe
     assert "recrawl_due_pages" not in told(metrics)
 
 
 def test_a_store_that_cannot_count_in_time_is_up_all_the_same(health, store):
     metrics = Metrics(health)
-    metrics.show(pulse())
+    metrics.show(stats())
     store.counting = StoreError("It did not answer within 10 s.")
     health.probe()
     assert told(metrics)["recrawl_store_up"] == 1.0
     assert "recrawl_due_pages" not in told(metrics)
     store.counting = StoreAwayError("It is gone.")
-    health.tells_for_all = True
+    health.reports_for_all = True
     health._count_at = 0.0  # as if a while had passed
     health.probe()
     assert told(metrics)["recrawl_store_up"] == 0.0

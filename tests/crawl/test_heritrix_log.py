@@ -5,10 +5,10 @@ from io import StringIO
 
 import pytest
 
-from recrawl.crawl.heritrix_log import HeritrixLog, log_lines
-from recrawl.crawl.target import Target, Visited
-from recrawl.detect import Known, judge
-from recrawl.formats.captures import RecordKind
+from recrawl.crawl.control.heritrix_log import HeritrixLog, log_lines
+from recrawl.crawl.visit.visit_target import VisitDone, VisitTarget
+from recrawl.detect import PageState, classify_change
+from recrawl.formats.columnar.capture_batches import RecordKind
 from recrawl.formats.crawl_log import parse_line
 from recrawl.model import Capture, Visit
 
@@ -17,8 +17,8 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nTransfer-E
 ANSWER = Capture(URL, 1_700_000_000.25, 200, HEAD, b"5\r\nhello\r\n0\r\n\r\n", duration=0.5)
 
 
-def visited(capture: Capture, known: Known | None = None) -> Visited:
-    judgement = judge(capture, known)
+def visited(capture: Capture, known: PageState | None = None) -> VisitDone:
+    judgement = classify_change(capture, known)
     visit = Visit(
         1,
         capture.time,
@@ -29,17 +29,17 @@ def visited(capture: Capture, known: Known | None = None) -> Visited:
         len(capture.raw_body),
         capture.duration,
     )
-    return Visited(Target(1, 1, capture.url, 0.0, known), visit, judgement, capture)
+    return VisitDone(VisitTarget(1, 1, capture.url, 0.0, known), visit, judgement, capture)
 
 
-def line_of(one: Visited) -> str:
+def line_of(one: VisitDone) -> str:
     [line] = log_lines([one])
     return line
 
 
-def known() -> Known:
-    first = judge(ANSWER, None)
-    return Known(replace(first.validators, mime=first.mime), mime=first.mime)
+def known() -> PageState:
+    first = classify_change(ANSWER, None)
+    return PageState(replace(first.validators, mime=first.mime), mime=first.mime)
 
 
 def test_every_field_is_read_back():
@@ -93,7 +93,7 @@ def test_a_cut_is_noted():
 )
 def test_what_belongs_to_no_page_has_its_line_too(capture, status, size, digest, annotations):
     stream = StringIO()
-    HeritrixLog(stream).write_aside(capture, "P")
+    HeritrixLog(stream).write_auxiliary(capture, "P")
     line = parse_line(stream.getvalue())
     assert (line.url, line.status, line.hops) == ("http://a.org/a%20page", status, "P")
     assert (line.size, line.digest, line.annotations) == (size, digest, annotations)
@@ -102,7 +102,7 @@ def test_what_belongs_to_no_page_has_its_line_too(capture, status, size, digest,
 def test_what_a_server_says_does_not_break_a_line():
     odd = replace(ANSWER, raw_head=HEAD.replace(b"text/html; charset=utf-8", b"text/ html\tfoo; x"))
     stream = StringIO()
-    HeritrixLog(stream).write_aside(odd, "P")
+    HeritrixLog(stream).write_auxiliary(odd, "P")
     assert parse_line(stream.getvalue()).mime == parse_line(line_of(visited(odd))).mime == "text/htmlfoo"
 
 

@@ -5,8 +5,7 @@ import json
 import subprocess
 import sys
 
-from recrawl.crawl.log import LEVELS, JsonLinesLog
-from recrawl.crawl.log_file import LogFile
+from recrawl.crawl.control.json_log import LEVELS, JsonLinesLog, LogFile
 from recrawl.time import VirtualClock
 
 
@@ -41,7 +40,7 @@ def test_two_who_write_one_log_follow_it_when_one_puts_it_aside(tmp_path):
 WRITER = """
 import sys
 from pathlib import Path
-from recrawl.crawl.log_file import LogFile
+from recrawl.crawl.control.json_log import LogFile
 from recrawl.time import VirtualClock
 
 with LogFile(Path(sys.argv[1]), VirtualClock(1.5e9), most=500) as log:

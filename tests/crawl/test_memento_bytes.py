@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gzip
 import hashlib
 import json
 import signal
@@ -19,23 +20,26 @@ import numpy as np
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
-from recrawl.crawl.importing import Importer
-from recrawl.crawl.memento_bytes import ByteBudget, MementoBytes, MementoList, question_number
-from recrawl.crawl.payloads import PayloadJudge
-from recrawl.crawl.recovery import acknowledged_by
-from recrawl.crawl.remote import RemoteArchives
+from recrawl.crawl.worker.recovery import acknowledged_by
 from recrawl.detect import decoded
 from recrawl.errors import FetchError
-from recrawl.fetch import ArchiveClient, HttpFetcher, Limits, MementoClient
-from recrawl.fetch.archive_client import Manners, RateLimitedError
-from recrawl.fetch.robots import RobotsCache
-from recrawl.formats.captures import Report
-from recrawl.formats.timemap import read_timemap
-from recrawl.formats.warc import WarcWriter
+from recrawl.fetch import ArchiveClient, HttpFetcher, MementoClient, TransferLimits
+from recrawl.fetch.archives.archive_client import ArchivePoliteness, RateLimitedError
+from recrawl.fetch.http.address_policy import AddressPolicy
+from recrawl.fetch.robots_cache import RobotsCache
+from recrawl.formats.columnar.capture_batches import ReadReport
+from recrawl.formats.memento.timemap import read_timemap
+from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
+from recrawl.formats.warc.warc_writer import WarcWriter
+from recrawl.model import Verdict
 from recrawl.store.open import open_store
-from recrawl.store.values import MementoState
+from recrawl.store.store_values import MementoState
 from recrawl.time import VirtualClock, to_http_date
+from recrawl.transfer.archive_import import Importer
+from recrawl.transfer.archive_noise_learning import noise_in
+from recrawl.transfer.memento_bytes import ByteBudget, MementoBytes, MementoList, question_number
+from recrawl.transfer.payload_classifier import PayloadClassifier
+from recrawl.transfer.remote_archives import RemoteArchives
 
 HEADER = ["urlkey", "timestamp", "original", "mimetype", "statuscode", "digest", "length"]
 AGENT = "RecrawlTest/1.0 (+https://example.org/bot)"
@@ -64,6 +68,8 @@ class Archive:
         """(14 digits, URL) -> function of the handler, in place of the memento."""
         self.robots = None
         self.map_prefix = "/web/{stamp}/{url}"
+        self.more_of_map = []
+        """Digits and URI of mementos at other archives."""
         self.asked = []
         self.times = []
         self.clock = None
@@ -94,6 +100,10 @@ class Archive:
                 f'datetime="{to_http_date(from_timestamp14(stamp))}"'
                 for stamp, url in sorted(self.held)
                 if url == original
+            ]
+            mementos += [
+                f'<{uri}>; rel="memento"; datetime="{to_http_date(from_timestamp14(stamp))}"'
+                for stamp, uri in self.more_of_map
             ]
             return send(handler, 200, ",\n".join([f'<{original}>; rel="original"', *mementos]).encode())
         stamp, _, url = path.removeprefix("/web/").removeprefix("/m/").partition("/")
@@ -167,17 +177,19 @@ MAP = "/web/timemap/link/http://a.example/"
 def fetch(archive, address, store, tmp_path):
     """``fetch(path, budget)`` lists and fetches on virtual time, then judges; what came, and what was told."""
 
-    def run(path=CDX, budget=ByteBudget(), *, limits=Limits(total=60.0), **manners):  # noqa: B008 - both are frozen
+    def run(path=CDX, budget=ByteBudget(), *, limits=TransferLimits(total=60.0), reach=None, **treatment):  # noqa: B008 - frozen
         url, told = address + path, []
 
         async def main():
             clock = archive.clock = VirtualClock(1.8e9)
-            async with HttpFetcher(clock, AGENT, limits=limits) as fetcher:
-                client = ArchiveClient(fetcher, clock, Manners(**{"tries": 2, **manners}))
+            async with HttpFetcher(clock, AGENT, limits=limits, reach=reach) as fetcher:
+                client = ArchiveClient(fetcher, clock, ArchivePoliteness(**{"tries": 2, **treatment}))
                 importer = Importer(store, clock)
                 mementos = MementoList(store, importer, url, f"{address}/web/")
-                await RemoteArchives(store, importer, client, clock, mementos).bring(url, Report(strict=True))
-                remote = MementoClient(client, body_of=decoded, read_map=lambda *data: read_timemap(*data, Report()))
+                await RemoteArchives(store, importer, client, clock, mementos).bring(url, ReadReport(strict=True))
+                remote = MementoClient(
+                    client, body_of=decoded, read_map=lambda *data: read_timemap(*data, ReadReport())
+                )
                 robots = RobotsCache(fetcher, clock, AGENT, body_of=decoded)
                 files = ArchivedBytes(tmp_path / "warc", imported_into(store))
                 try:
@@ -188,7 +200,7 @@ def fetch(archive, address, store, tmp_path):
                         return await bytes_of.fetch(url, budget)
                 finally:
                     importer.judge()
-                    PayloadJudge(store, files.read).judge(store.unread())
+                    PayloadClassifier(store, files.read, learns_noise=True).judge(store.unread())
 
         return asyncio.run(main()), told
 
@@ -220,6 +232,24 @@ def test_links_are_known_then(fetch, store):
     found = visits(store, "http://a.example/")
     assert found.new_internal.tolist()[1:] == [1, 0, 0, 1]
     assert found.added_internal.tolist()[1:] == [1, 0, 0, 2]
+
+
+@pytest.mark.parametrize("most", [None, 14])
+def test_captures_that_were_spared_are_evidence_against_noise(fetch, archive, store, most):
+    """Pages that never change are fetched once: that they stayed is known from their digests."""
+    archive.held.clear()
+    news = [f"http://m.example/{number}.html" for number in range(14)]
+    for day in range(1, 7):
+        for number, url in enumerate(news):
+            latest = f"Latest: {'abcdef'[day - 1] * 6} {url}" if number < 5 else f"Latest: nothing on {url}"
+            archive.hold(f"202401{day:02}000000", url, f"<h1>Page</h1><p>{'text ' * 50}</p><p>{latest}</p>".encode())
+    if most:  # the newest of all pages, then versions of the changing ones alone
+        fetch(budget=ByteBudget(captures=most))
+    found, _ = fetch()
+    assert found.waiting == 0
+    verdicts = [visits(store, url).verdict.tolist()[1:] for url in news]
+    assert verdicts == [[Verdict.CHANGED] * 5] * 5 + [[Verdict.UNCHANGED] * 5] * 9
+    assert noise_in(store, ["m.example"]) == {}
 
 
 def test_records_have_the_date_the_url_and_the_headers_of_the_capture(fetch, archive, tmp_path):
@@ -375,7 +405,7 @@ def test_an_archive_that_wants_more_patience_than_we_have_ends_it_and_loses_noth
 
 def test_a_capture_longer_than_we_keep_is_told(fetch, archive):
     archive.hold("20240301000000", "http://a.example/", b"<p>" + b"long " * 100_000)
-    found, told = fetch(limits=Limits(total=60.0, body=100_000))
+    found, told = fetch(limits=TransferLimits(total=60.0, body=100_000))
     assert found.failed == 1
     assert "longer than" in str(told[0])
 
@@ -420,6 +450,92 @@ def test_no_answer_of_an_archive_breaks_it(fetch, archive):
                 break
     else:
         pytest.fail("it does not come to an end")
+
+
+# -- hostile -----------------------------------------------------------------------------------------------
+
+
+def endless(handler):
+    """An answer without an end, in chunks."""
+    handler.send_response(200)
+    handler.send_header("Memento-Datetime", to_http_date(from_timestamp14("20240105000000")))
+    handler.send_header("Transfer-Encoding", "chunked")
+    handler.end_headers()
+    with suppress(OSError):
+        while True:
+            handler.wfile.write(b"10000\r\n" + b"a" * 65_536 + b"\r\n")
+
+
+def bomb(handler):
+    """Half a megabyte that would be 512 MB."""
+    body = gzip.compress(bytes(512 << 20), 1)
+    head = {"Memento-Datetime": to_http_date(from_timestamp14("20240105000000")), "Content-Encoding": "gzip"}
+    send(handler, 200, body, head)
+
+
+def huge_chunk(handler):
+    handler.send_response(200)
+    handler.send_header("Memento-Datetime", to_http_date(from_timestamp14("20240105000000")))
+    handler.send_header("Transfer-Encoding", "chunked")
+    handler.end_headers()
+    handler.wfile.write(b"FFFFFFFFFFFFFFFF\r\nx")
+
+
+HOSTILE = {
+    "endless": endless,
+    "bomb": bomb,
+    "huge chunk": huge_chunk,
+    "private address": lambda handler: send(handler, 302, b"", {"Location": "http://127.77.0.1:1/secret"}),
+    "metadata": lambda handler: send(handler, 307, b"", {"Location": "http://169.254.169.254/latest/"}),
+    "no http": lambda handler: send(handler, 302, b"", {"Location": "file:///etc/passwd"}),
+    "circle": lambda handler: send(handler, 302, b"", {"Location": handler.path}),
+}
+
+
+@pytest.mark.parametrize("how", HOSTILE)
+def test_a_hostile_answer_costs_one_capture(fetch, archive, how):
+    key = "20240105000000", "http://a.example/"
+    archive.answers[key] = HOSTILE[how]
+    found, told = fetch(limits=TransferLimits(total=60.0, body=1 << 20), reach=AddressPolicy.of(["127.0.0.1"]))
+    assert (found.captures, found.failed + found.missing, found.waiting) == (3, 1, 0)
+    assert len(told) == 1
+    archive.asked.clear()
+    assert fetch()[0].waiting == 0
+    assert not archive.asked
+
+
+def test_a_capture_that_our_own_code_fails_on_costs_no_other(fetch, monkeypatch):
+    real = MementoBytes._keep
+
+    def fails(self, listed, capture, *more):
+        if b"three" in capture.raw_body:
+            raise OverflowError("poison")
+        return real(self, listed, capture, *more)
+
+    monkeypatch.setattr(MementoBytes, "_keep", fails)
+    found, told = fetch()
+    assert (found.captures, found.failed) == (3, 1)
+    assert "OverflowError('poison')" in str(told[0])
+
+
+def test_where_a_redirect_leads_robots_txt_is_obeyed_and_the_rest_is_fetched(fetch, archive, site):
+    key = "20240105000000", "http://a.example/"
+    archive.answers[key] = lambda handler: send(handler, 302, b"", {"Location": f"{site.home}secret"})
+    site.answers["/robots.txt"] = (200, {"Content-Type": "text/plain"}, "User-agent: *\nDisallow: /secret\n")
+    found, told = fetch()
+    assert (found.captures, found.missing) == (3, 1)
+    assert "robots.txt" in str(told[0])
+    assert site.paths() == []
+
+
+def test_a_host_of_a_map_that_forbids_it_costs_no_other_host(fetch, archive, site):
+    archive.held = {(f"2024010{day}000000", "http://a.example/"): (200, "text/html", links(f"{day}")) for day in (1, 2)}
+    archive.more_of_map = [("20240105000000", f"{site.home}web/20240105000000/http://a.example/")]
+    site.answers["/robots.txt"] = (200, {"Content-Type": "text/plain"}, "User-agent: *\nDisallow: /\n")
+    found, told = fetch(MAP)
+    assert (found.captures, found.waiting) == (2, 1)
+    assert ["robots.txt" in str(one) for one in told] == [True]
+    assert site.paths() == []
 
 
 # -- killed ----------------------------------------------------------------------------------------------

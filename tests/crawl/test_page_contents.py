@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
-from recrawl.crawl.page_contents import page_evidence, read_content
 from recrawl.model import Capture
-from recrawl.predict.features import page_features
-from recrawl.predict.names import bucket
+from recrawl.parse.parse_pool import MIB, ParseLimits, ParsePool
+from recrawl.predict.features.feature_extraction import page_features
+from recrawl.predict.features.url_features import bucket
 from recrawl.time import DAY
+from recrawl.transfer import page_contents
+from recrawl.transfer.page_contents import ContentReader, page_evidence, read_content
 
 HOME = "https://www.a.test/"
 PAGE = """<!doctype html><title>t</title><p>To be or not to be. Write to me@a.test, ME@a.test or you@b.test.
@@ -60,14 +62,14 @@ def test_odd_pages_are_read(body):
 
 def test_new_links_are_those_the_look_before_did_not_have():
     urls = {7: HOME, 3: "https://www.a.test/one", 5: "https://www.a.test/two"}
-    looks = [
+    observations = [
         (7, capture(links("/one", "//b.test/"), time=1 * DAY)),
         (3, capture("<p>alone", url=urls[3], time=1 * DAY)),
         (7, capture(links("/two", "//b.test/", "//c.test/", "//d.test/"), time=2 * DAY)),
         (7, capture("gone", status=404, time=3 * DAY)),
         (7, capture(links("/two", "/one", "//b.test/"), time=4 * DAY)),
     ]
-    evidence = page_evidence(urls, looks)
+    evidence = page_evidence(urls, observations)
     assert evidence.page.tolist() == [3, 5, 7]
     seen = evidence.versions
     assert not seen.complete
@@ -102,3 +104,48 @@ def test_features_can_be_made_of_it():
 def test_nothing_captured_is_nothing_known():
     evidence = page_evidence({1: HOME}, [])
     assert (len(evidence.versions), len(evidence.links), len(evidence.texts)) == (0, 0, 0)
+
+
+LAUGHS = '<!DOCTYPE x [<!ENTITY a "ha">' + "".join(
+    f'<!ENTITY {chr(98 + n)} "{f"&{chr(97 + n)};" * 10}">' for n in range(12)
+)
+HOSTILE = {
+    "text": capture("1:" * 3_000_000, head="Content-Type: text/plain", url=f"{HOME}text"),
+    "numbers": capture("<p>" + "1:" * 3_000_000, url=f"{HOME}numbers"),
+    "letters": capture("<p>" + "a" * 12_000_000, url=f"{HOME}letters"),  # as if an address of a mail were to follow
+    "nested": capture("<div>" * 400_000, url=f"{HOME}nested"),
+    "laughs": capture(f"{LAUGHS}]><x>&m;</x>", head="Content-Type: application/xhtml+xml", url=f"{HOME}laughs"),
+}
+
+
+def test_what_is_made_to_harm_costs_its_own_reading_and_nothing_else():
+    """The budget is one CPU second; without a budget the letters alone take several."""
+    urls = {number: one.url for number, one in enumerate(HOSTILE.values())} | {99: f"{HOME}good"}
+    good = capture("<p>good " + "word " * 60_000, url=f"{HOME}good")  # too long to be read here
+    observations = [*enumerate(HOSTILE.values()), (99, good)]
+    with ParsePool(ParseLimits(cpu=1.0, memory=256 * MIB)) as pool:
+        reader = ContentReader(pool)
+        found = page_evidence(urls, observations, read=reader)
+    assert 99 in found.versions.page.tolist()
+    unread = dict(reader.unread)
+    assert f"{HOME}letters" in unread
+    assert reader.failures == len(unread) <= 3  # on any machine the letters, on a slow one others, too
+    assert {0, 3}.isdisjoint(found.versions.page.tolist())  # no HTML, and what is told before it is parsed
+    assert next(reader.sentences()).endswith("of pages could not be read:")
+
+
+def test_a_page_that_our_own_code_fails_on_costs_no_other(monkeypatch):
+    real = page_contents.text_quality
+
+    def fails(text):
+        if "poison" in text:
+            raise OverflowError("poison")
+        return real(text)
+
+    monkeypatch.setattr(page_contents, "text_quality", fails)
+    observations = [(1, capture("<p>poison")), (2, capture("<p>good", url=f"{HOME}good"))]
+    with ParsePool(ParseLimits()) as pool:
+        reader = ContentReader(pool)
+        found = page_evidence({1: HOME, 2: f"{HOME}good"}, observations, read=reader)
+    assert found.versions.page.tolist() == [2]
+    assert reader.unread == [(HOME, "OverflowError('poison')")]

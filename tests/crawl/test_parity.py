@@ -9,31 +9,30 @@ import math
 import numpy as np
 import pytest
 
-from recrawl.crawl.archive import NoArchive
-from recrawl.crawl.driver import Driver, Pace
-from recrawl.crawl.log import JsonLinesLog
-from recrawl.crawl.recorder import Recorder
-from recrawl.crawl.scope import HostScope
-from recrawl.crawl.visitor import Visitor
+from recrawl.crawl.control.json_log import JsonLinesLog
+from recrawl.crawl.visit.recorder import Recorder
+from recrawl.crawl.visit.scope import HostScope
+from recrawl.crawl.visit.visitor import Visitor
+from recrawl.crawl.visit.warc_archive import NoArchive
+from recrawl.crawl.worker.crawl_worker import CrawlWorker, WorkerPace
 from recrawl.detect import decoded
-from recrawl.fetch.http import HttpFetcher
-from recrawl.fetch.robots import RobotsCache
-from recrawl.living.web import LivingWeb
-from recrawl.schedule.agenda import Agenda
-from recrawl.schedule.fixed_interval import FixedInterval
-from recrawl.schedule.frontier import Frontier
-from recrawl.schedule.politeness import Politeness, PolitenessRules
-from recrawl.schedule.uniform import Uniform
-from recrawl.schedule.valued import Valued
-from recrawl.simulate.replay import Replay
+from recrawl.fetch.http.http_fetcher import HttpFetcher
+from recrawl.fetch.robots_cache import RobotsCache
+from recrawl.schedule.frontier.host_frontier import Frontier
+from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
+from recrawl.schedule.policies.fixed_interval import FixedInterval, Uniform
+from recrawl.schedule.policies.valued import ValuedPolicy
+from recrawl.schedule.politeness.host_politeness import Politeness, PolitenessRules
+from recrawl.simulate.policy_replay import Replay
 from recrawl.simulate.sites import lognormal_rates, tree_site
-from recrawl.simulate.web import VirtualWeb, join
+from recrawl.simulate.virtual_web import VirtualWeb, join
 from recrawl.store.open import open_store
 from recrawl.time import HOUR, VirtualClock
+from recrawl_testweb.virtual_web_server import VirtualWebServer
 
 AGENT = "parity/1.0 (+https://example.org/)"
 START, HOURS = 1_790_000_000.0, 20
-POLICIES = {"valued": Valued, "uniform": Uniform, "fixed": lambda: FixedInterval(2 * HOUR)}
+POLICIES = {"valued": ValuedPolicy, "uniform": Uniform, "fixed": lambda: FixedInterval(2 * HOUR)}
 
 
 def busy_web(seed: int) -> VirtualWeb:
@@ -48,8 +47,8 @@ def busy_web(seed: int) -> VirtualWeb:
     )
 
 
-def agenda_of(policy: str) -> Agenda:
-    return Agenda(POLICIES[policy](), budget=30 / HOUR, fit_every=3 * HOUR)
+def agenda_of(policy: str) -> RevisitScheduler:
+    return RevisitScheduler(POLICIES[policy](), budget=30 / HOUR, fit_every=3 * HOUR)
 
 
 def politeness() -> Politeness:
@@ -64,22 +63,22 @@ def simulated(web: VirtualWeb, policy: str) -> list[tuple[float, int, int, int]]
 
 
 async def lived(web: VirtualWeb, policy: str, store_file: str) -> list[tuple[float, int, int, int]]:
-    clock, agenda, polite = VirtualClock(web.start), agenda_of(policy), politeness()
-    with LivingWeb(web, clock) as living, open_store(store_file, create=True) as store:
+    clock, scheduler, polite = VirtualClock(web.start), agenda_of(policy), politeness()
+    with VirtualWebServer(web, clock) as living, open_store(store_file, create=True) as store:
         async with HttpFetcher(clock, AGENT, resolve=dict.fromkeys(living.hosts(), living.ip)) as fetcher:
             robots = RobotsCache(fetcher, clock, AGENT, body_of=decoded)
             for url in living.seeds():  # rules last a day, longer than the test: no request but for pages
                 await robots.rules(url)
-            recorder = Recorder("w", store, agenda, HostScope(frozenset(living.hosts())), NoArchive())
-            driver = Driver(
+            recorder = Recorder("w", store, scheduler, HostScope(frozenset(living.hosts())), NoArchive())
+            driver = CrawlWorker(
                 "w",
                 clock=clock,
                 store=store,
-                agenda=agenda,
+                scheduler=scheduler,
                 politeness=polite,
                 visitor=Visitor(fetcher, robots, clock),
                 recorder=recorder,
-                pace=Pace(poll=math.inf),
+                pace=WorkerPace(poll=math.inf),
                 log=JsonLinesLog(io.StringIO(), clock),
             )
             ids = store.discover(living.urls(), clock.now())

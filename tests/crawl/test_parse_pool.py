@@ -16,19 +16,21 @@ from types import SimpleNamespace
 
 import pytest
 
-from recrawl.cli.explain import compared
-from recrawl.crawl.capture_recording import links_of
-from recrawl.crawl.judging import Judging, JudgingRules, judged_apart, readers
-from recrawl.crawl.log import JsonLinesLog
-from recrawl.crawl.parse_pool import MIB, NoWorkerError, OverBudgetError, ParseLimits, ParsePool
-from recrawl.crawl.site_files import read_announced
-from recrawl.crawl.target import Target, Visited
-from recrawl.detect import Judgement, Standards, judge, known_after
-from recrawl.detect.learned_noise import HostNoise
+from recrawl.app.visit_explanation import compared
+from recrawl.crawl.control.json_log import JsonLinesLog
+from recrawl.crawl.site_capture.site_capture_driver import links_of
+from recrawl.crawl.visit.change_classifier import ChangeClassifier, ClassifierRules
+from recrawl.crawl.visit.site_claims import read_announced
+from recrawl.crawl.visit.visit_target import VisitDone, VisitTarget
+from recrawl.detect import ChangeCriteria, ChangeResult, classify_change, known_after
+from recrawl.detect.noise.learned_noise import HostNoise
 from recrawl.detect.version import MOST_DATA, MOST_HTML, CostlyError, Effort
 from recrawl.errors import InputError
 from recrawl.formats.sitemap import Sitemap, parse_sitemap
 from recrawl.model import Capture, Outcome, Verdict, Visit
+from recrawl.parse import parse_pool
+from recrawl.parse.parse_pool import MIB, NoWorkerError, OverBudgetError, ParseLimits, ParsePool
+from recrawl.parse.pooled_classification import classify_in_pool, new_parse_pool
 from recrawl.store.open import open_store
 from recrawl.time import VirtualClock
 
@@ -42,7 +44,7 @@ def answer(mime, body, at=0.0, head=""):
 
 @pytest.fixture(scope="module")
 def pool():
-    with readers(LIMITS, Standards()) as opened:
+    with new_parse_pool(LIMITS, ChangeCriteria()) as opened:
         yield opened
 
 
@@ -57,7 +59,8 @@ def pool():
         (pow, (3, 10**8), "1 s of CPU time"),
     ],
 )
-def test_whatever_ends_a_worker_costs_one_task(pool, function, arguments, why):
+def test_whatever_ends_a_worker_costs_one_task(pool, function, arguments, why, monkeypatch):
+    monkeypatch.setattr(parse_pool, "_PATIENCE", 300.0)  # on a busy machine a second of CPU time takes long
     with pytest.raises(OverBudgetError, match=why):
         pool.call(function, *arguments)
     assert pool.call(operator.add, 1, 2) == 3
@@ -151,7 +154,7 @@ def alive(pid):
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux")
 def test_nothing_outlives_a_crawl_that_was_killed():
     code = (
-        "import os, time; from recrawl.crawl.parse_pool import ParsePool; pool = ParsePool();"
+        "import os, time; from recrawl.parse.parse_pool import ParsePool; pool = ParsePool();"
         "print(pool.call(os.getpid), pool.call(os.getppid), flush=True); time.sleep(3600)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as parent:
@@ -187,15 +190,15 @@ COSTLY = [
 @pytest.mark.parametrize(("mime", "body"), CHEAP)
 def test_most_answers_are_read_at_once(mime, body):
     capture = answer(mime, body)
-    assert judge(capture, None, Standards(), Effort.CHEAP) == judge(capture, None)
+    assert classify_change(capture, None, ChangeCriteria(), Effort.CHEAP) == classify_change(capture, None)
 
 
 @pytest.mark.parametrize(("mime", "body"), COSTLY)
 def test_others_are_read_apart_with_the_same_result(pool, mime, body):
     capture = answer(mime, body)
     with pytest.raises(CostlyError):
-        judge(capture, None, Standards(), Effort.CHEAP)
-    assert judged_apart(pool, capture, None, Standards()) == judge(capture, None)
+        classify_change(capture, None, ChangeCriteria(), Effort.CHEAP)
+    assert classify_in_pool(pool, capture, None, ChangeCriteria()) == classify_change(capture, None)
 
 
 def test_a_packed_body_is_cheap_only_if_it_unfolds_to_little():
@@ -204,7 +207,7 @@ def test_a_packed_body_is_cheap_only_if_it_unfolds_to_little():
     for size, cheap in ((1_000, True), (MOST_HTML + 1, False)):
         capture = answer("text/html", gzip.compress(b"x" * size), head="Content-Encoding: gzip\r\n")
         try:
-            judge(capture, None, Standards(), Effort.CHEAP)
+            classify_change(capture, None, ChangeCriteria(), Effort.CHEAP)
             assert cheap
         except CostlyError:
             assert not cheap
@@ -215,9 +218,9 @@ def judged_live(tmp_path, pool, body, mime="text/turtle"):
     events = io.StringIO()
     with open_store(tmp_path / "store.db", create=True, durable=False) as store:
         [page] = store.discover(["http://x.example/"], 0.0).tolist()
-        judging = Judging(store, JudgingRules(), JsonLinesLog(events, VirtualClock(0.0)), pool)
-        target = Target(page, 1, "http://x.example/", 0.0)
-        visited = asyncio.run(judging.heard(target, answer(mime, body), conditional=False))
+        classifier = ChangeClassifier(store, ClassifierRules(), JsonLinesLog(events, VirtualClock(0.0)), pool)
+        target = VisitTarget(page, 1, "http://x.example/", 0.0)
+        visited = asyncio.run(classifier.classify(target, answer(mime, body), conditional=False))
     return visited, [json.loads(line) for line in events.getvalue().splitlines()]
 
 
@@ -241,29 +244,39 @@ def test_an_answer_that_cannot_be_read_is_judged_by_its_bytes_and_told(tmp_path,
     body = b"<a> <b> 1 ."
     visited, [event] = judged_live(tmp_path, Failing(error), body)
     assert visited.judgement.outcome == Outcome.FETCHED
-    assert visited.judgement.validators.digest == judge(answer("text/turtle", body), None).validators.digest
+    assert visited.judgement.validators.digest == classify_change(answer("text/turtle", body), None).validators.digest
     assert not visited.judgement.validators.text_digest
     assert visited.capture.raw_body == body
-    assert (event["message"], event["logLevel"]) == ("answer not read", level)
+    assert (event["message"], event["logLevel"]) == ("response not parsed", level)
     assert event["details"]["url"] == "http://x.example/"
 
 
 def test_by_its_bytes_a_page_can_still_change(pool):
     before = answer("text/turtle", b"<a> <b> 1 .")
-    known = known_after(judge(before, None, Standards(), Effort.BYTES), None)
-    same = judged_apart(Failing(OverBudgetError()), answer("text/turtle", b"<a> <b> 1 .", 9.0), known, Standards())
-    other = judged_apart(Failing(OverBudgetError()), answer("text/turtle", b"<a> <b> 2 .", 9.0), known, Standards())
+    known = known_after(classify_change(before, None, ChangeCriteria(), Effort.BYTES), None)
+    same = classify_in_pool(
+        Failing(OverBudgetError()), answer("text/turtle", b"<a> <b> 1 .", 9.0), known, ChangeCriteria()
+    )
+    other = classify_in_pool(
+        Failing(OverBudgetError()), answer("text/turtle", b"<a> <b> 2 .", 9.0), known, ChangeCriteria()
+    )
     assert (same.verdict, other.verdict) == (Verdict.UNCHANGED, Verdict.CHANGED)
 
 
 def test_if_no_worker_was_free_other_bytes_say_nothing(pool):
     """A machine that is busy must not turn noise into a change; the next visit compares with the same version."""
-    known = known_after(judge(answer("text/turtle", b"<a> <b> 1 ."), None), None)
-    same = judged_apart(Failing(NoWorkerError()), answer("text/turtle", b"<a> <b> 1 .", 9.0), known, Standards())
-    other = judged_apart(Failing(NoWorkerError()), answer("text/turtle", b"<a>  <b> 1 .", 9.0), known, Standards())
+    known = known_after(classify_change(answer("text/turtle", b"<a> <b> 1 ."), None), None)
+    same = classify_in_pool(
+        Failing(NoWorkerError()), answer("text/turtle", b"<a> <b> 1 .", 9.0), known, ChangeCriteria()
+    )
+    other = classify_in_pool(
+        Failing(NoWorkerError()), answer("text/turtle", b"<a>  <b> 1 .", 9.0), known, ChangeCriteria()
+    )
     assert (same.verdict, other.verdict) == (Verdict.UNCHANGED, Verdict.UNKNOWN)
     assert known_after(other, known).validators == known.validators
-    again = judged_apart(pool, answer("text/turtle", b"<a>  <b> 1 .", 18.0), known_after(other, known), Standards())
+    again = classify_in_pool(
+        pool, answer("text/turtle", b"<a>  <b> 1 .", 18.0), known_after(other, known), ChangeCriteria()
+    )
     assert again.verdict == Verdict.UNCHANGED
 
 
@@ -273,7 +286,7 @@ def test_a_page_that_takes_too_long_is_judged_by_its_bytes(tmp_path):
         visited, [event] = judged_live(tmp_path, pool, b"1:" * 3_000_000, "text/plain")
     assert visited.judgement.validators.digest
     assert not visited.judgement.validators.text_digest
-    assert event["message"] == "answer not read"
+    assert event["message"] == "response not parsed"
 
 
 def test_sitemaps_are_read_within_their_budget_too(pool):
@@ -288,8 +301,8 @@ def test_sitemaps_are_read_within_their_budget_too(pool):
 def test_the_links_of_a_page_that_came_again_are_read_within_the_budget_too(pool):
     body = b'<a href="/b">b</a>' + b" " * MOST_HTML
     capture = answer("text/html", body)
-    visited = Visited(
-        Target(1, 1, capture.url, 0.0), Visit(1, 0.0, Outcome.FETCHED), Judgement(Outcome.FETCHED), capture
+    visited = VisitDone(
+        VisitTarget(1, 1, capture.url, 0.0), Visit(1, 0.0, Outcome.FETCHED), ChangeResult(Outcome.FETCHED), capture
     )
     assert links_of(visited, pool) == links_of(visited) == ["http://x.example/b"]
     assert links_of(visited, Failing(OverBudgetError())) == []
@@ -303,9 +316,9 @@ def test_versions_are_compared_within_the_budget_too(pool):
         noise=HostNoise(),
         page=1,
     )
-    assert compared(story, Standards(), pool).diff() == compared(story, Standards()).diff()
+    assert compared(story, ChangeCriteria(), pool).diff() == compared(story, ChangeCriteria()).diff()
     with pytest.raises(OverBudgetError):
-        compared(story, Standards(), Failing(OverBudgetError()))
+        compared(story, ChangeCriteria(), Failing(OverBudgetError()))
 
 
 def test_a_pool_is_closed_while_its_fork_server_still_starts():
@@ -328,3 +341,39 @@ def test_a_pool_is_closed_while_its_fork_server_still_starts():
     asking.join(120)
     assert not closing.is_alive()
     assert failed
+
+
+class Pickled:
+    """Counts how often it is made ready to be sent."""
+
+    times = 0
+
+    def __reduce__(self):
+        Pickled.times += 1
+        return (str, ("sent",))
+
+
+def test_a_task_that_waits_for_a_worker_is_not_copied_yet():
+    """As many copies of large answers as wait would fill the memory."""
+    with ParsePool(ParseLimits(workers=1)) as one:
+        asked, answers = threading.Event(), []
+
+        class Slow:
+            def __reduce__(self):
+                asked.set()
+                while len(waiting) < 3 or not all(thread.is_alive() for thread in waiting):
+                    time.sleep(0.01)
+                answers.append(Pickled.times)
+                return (str, ("slow",))
+
+        waiting: list[threading.Thread] = []
+        first = threading.Thread(target=one.call, args=(str.upper, Slow()))
+        first.start()
+        assert asked.wait(120)
+        for _ in range(3):
+            waiting.append(threading.Thread(target=one.call, args=(str.upper, Pickled())))
+            waiting[-1].start()
+        for thread in (first, *waiting):
+            thread.join(120)
+    assert answers == [0]
+    assert Pickled.times == 3

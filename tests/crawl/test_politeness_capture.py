@@ -6,12 +6,12 @@ import asyncio
 
 import numpy as np
 
-from recrawl.crawl.capture_order import CaptureOrder
-from recrawl.crawl.scope import ScopeKind, ScopeRules
-from recrawl.fetch.doors import Doors
-from recrawl.fetch.names import Names
-from recrawl.schedule.politeness import PolitenessRules
-from recrawl.schedule.turns import TurnRules, Turns
+from recrawl.crawl.site_capture.capture_order import CaptureOrder
+from recrawl.crawl.visit.scope import ScopeKind, ScopeRules
+from recrawl.fetch.http.dns import HostResolver
+from recrawl.fetch.http.ip_gate import IpGate
+from recrawl.schedule.politeness.host_politeness import PolitenessRules
+from recrawl.schedule.politeness.ip_limiter import IpLimiter, IpLimits
 from recrawl.time import VirtualClock
 
 PAUSE = 25.0
@@ -27,7 +27,7 @@ def test_a_capture_waits_for_the_turn_of_the_address(scene, site, linked):
     asked = []
     clock = VirtualClock(1.79e9)
 
-    class Told(Turns):
+    class Told(IpLimiter):
         def begin(self, address, who, now):
             until = super().begin(address, who, now)
             if until <= now:
@@ -35,10 +35,10 @@ def test_a_capture_waits_for_the_turn_of_the_address(scene, site, linked):
             return until
 
     async def run():
-        names = Names(clock, pins=dict.fromkeys(hosts, "127.0.0.1"))
-        doors = Doors(names, Told(TurnRules(PAUSE, 1)), clock)
+        names = HostResolver(clock, pins=dict.fromkeys(hosts, "127.0.0.1"))
+        ip_gate = IpGate(names, Told(IpLimits(PAUSE, 1)), clock)
         rules = PolitenessRules(factor=0.0, shortest=10.0, longest=10.0)
-        async with names, scene(clock=clock, hosts=hosts, rules=rules, doors=doors) as stage:
+        async with names, scene(clock=clock, hosts=hosts, rules=rules, ip_gate=ip_gate) as stage:
             scope = ScopeRules(kind=ScopeKind.DOMAIN)
             order = CaptureOrder(site=f"http://{hosts[0]}/", strategy="bfs", revisit=False, scope=scope)
             await stage.capture(order)

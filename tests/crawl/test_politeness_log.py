@@ -20,14 +20,14 @@ import numpy as np
 import pytest
 
 from recrawl.crawl.clock import RealClock
-from recrawl.crawl.driver import Pace
-from recrawl.crawl.live import CRAWL_LOG, CrawlSettings, live_crawl
-from recrawl.crawl.scope import HostScope
+from recrawl.crawl.visit.scope import HostScope
+from recrawl.crawl.worker.crawl_assembly import CRAWL_LOG, WorkerSettings, live_crawl
+from recrawl.crawl.worker.crawl_worker import WorkerPace
 from recrawl.formats.crawl_log import parse_line
 from recrawl.model import Outcome
-from recrawl.schedule.fixed_interval import FixedInterval
-from recrawl.schedule.politeness import PolitenessRules
-from recrawl.schedule.turns import TurnRules
+from recrawl.schedule.policies.fixed_interval import FixedInterval
+from recrawl.schedule.politeness.host_politeness import PolitenessRules
+from recrawl.schedule.politeness.ip_limiter import IpLimits
 from recrawl.store.open import open_store
 from recrawl.time import to_http_date
 
@@ -158,12 +158,12 @@ def crawled(tmp_path_factory):
 async def _crawl(folder, web):
     clock = RealClock()
     hosts = frozenset(f"{host}:{web.port}" for host in ADDRESS)
-    settings = CrawlSettings(
+    settings = WorkerSettings(
         10.0,
         AGENT,
         politeness=PolitenessRules(factor=0.0, shortest=PAUSE, longest=PAUSE),
-        turns=TurnRules(IP_PAUSE, 1),
-        pace=Pace(poll=0.5),
+        turns=IpLimits(IP_PAUSE, 1),
+        pace=WorkerPace(poll=0.5),
         pins={f"{host}:{web.port}": address for host, address in ADDRESS.items()},
         durable=False,
     )

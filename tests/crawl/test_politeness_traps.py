@@ -11,12 +11,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from recrawl.crawl.driver import Pace
-from recrawl.crawl.home_scope import HomeScope
-from recrawl.crawl.live import CrawlSettings, live_crawl
-from recrawl.crawl.scope import ScopeKind, ScopeRules
-from recrawl.schedule.fixed_interval import FixedInterval
-from recrawl.schedule.politeness import PolitenessRules
+from recrawl.crawl.visit.scope import ScopeKind, ScopeRules
+from recrawl.crawl.worker.crawl_assembly import WorkerSettings, live_crawl
+from recrawl.crawl.worker.crawl_worker import WorkerPace
+from recrawl.crawl.worker.seed_scope import WorkspaceScope
+from recrawl.schedule.policies.fixed_interval import FixedInterval
+from recrawl.schedule.politeness.host_politeness import PolitenessRules
 from recrawl.store.open import open_store
 from recrawl.time import DAY, VirtualClock
 from recrawl.urls import address
@@ -145,15 +145,15 @@ def _crawl(folder, answer):
 
 async def _run(folder, home):
     clock = VirtualClock(START)
-    settings = CrawlSettings(
+    settings = WorkerSettings(
         1.0,
         "traps/1.0 (+https://example.org/)",
         politeness=PolitenessRules(factor=0.0, shortest=60.0, longest=60.0),
         max_pages_per_host=MOST,
-        pace=Pace(poll=math.inf),
+        pace=WorkerPace(poll=math.inf),
         durable=False,
     )
-    scope = HomeScope(ScopeRules(kind=ScopeKind.HOST), [home], year=2026)
+    scope = WorkspaceScope(ScopeRules(kind=ScopeKind.HOST), [home], year=2026)
     with open_store(str(folder / "store.db"), create=True, durable=False) as store:
         store.discover([home.url], START)
         crawling = live_crawl(

@@ -10,14 +10,14 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from recrawl.crawl.importing import Cleaning, Importer
-from recrawl.crawl.remote import RemoteArchives
 from recrawl.errors import FetchError
-from recrawl.fetch import ArchiveClient, HttpFetcher, Limits
-from recrawl.fetch.archive_client import Manners
-from recrawl.formats.captures import Report
+from recrawl.fetch import ArchiveClient, HttpFetcher, TransferLimits
+from recrawl.fetch.archives.archive_client import ArchivePoliteness
+from recrawl.formats.columnar.capture_batches import ReadReport
 from recrawl.store.open import open_store
 from recrawl.time import VirtualClock
+from recrawl.transfer.archive_import import CleaningRules, Importer
+from recrawl.transfer.remote_archives import RemoteArchives
 
 HEADER = ["urlkey", "timestamp", "original", "mimetype", "statuscode", "digest", "length"]
 AGENT = "RecrawlTest/1.0 (+https://example.org/bot)"
@@ -86,9 +86,9 @@ def store(tmp_path):
 
 def ask(store, url, cleaning=None):
     async def main():
-        clock, report = VirtualClock(1e9), Report(strict=True)
-        async with HttpFetcher(clock, AGENT, limits=Limits(total=60.0)) as fetcher:
-            client = ArchiveClient(fetcher, clock, Manners(tries=2))
+        clock, report = VirtualClock(1e9), ReadReport(strict=True)
+        async with HttpFetcher(clock, AGENT, limits=TransferLimits(total=60.0)) as fetcher:
+            client = ArchiveClient(fetcher, clock, ArchivePoliteness(tries=2))
             taken = await RemoteArchives(store, Importer(store, clock, cleaning), client, clock).bring(url, report)
             return taken, report
 
@@ -129,7 +129,7 @@ def test_another_question_does_not_go_on_with_the_answers_to_this(store, archive
     archive.fails_from = 4
     url = f"{address}/cdx/search/cdx?url=example.org/"
     with pytest.raises(FetchError):
-        ask(store, url, Cleaning(depth=0))
+        ask(store, url, CleaningRules(depth=0))
     archive.fails_from = 10**9
     archive.asked.clear()
     ask(store, url)

@@ -22,17 +22,17 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 from warcio.checker import Checker
 
-from recrawl.crawl.archive import REVISIT
-from recrawl.crawl.driver import Pace
-from recrawl.crawl.live import CrawlSettings, live_crawl
-from recrawl.crawl.scope import HostScope
-from recrawl.fetch import Request
-from recrawl.fetch.access_methods import AccessMethods
-from recrawl.fetch.negotiate import Negotiation
-from recrawl.formats.warc_reader import read_capture
+from recrawl.crawl.visit.scope import HostScope
+from recrawl.crawl.visit.warc_archive import REVISIT
+from recrawl.crawl.worker.crawl_assembly import WorkerSettings, live_crawl
+from recrawl.crawl.worker.crawl_worker import WorkerPace
+from recrawl.fetch import FetchRequest
+from recrawl.fetch.access.access_methods import AccessMethods
+from recrawl.fetch.access.rdf_access import Negotiation
+from recrawl.formats.warc.warc_reader import read_capture
 from recrawl.model import ANSWERED, Outcome, Verdict
-from recrawl.schedule.fixed_interval import FixedInterval
-from recrawl.schedule.politeness import PolitenessRules
+from recrawl.schedule.policies.fixed_interval import FixedInterval
+from recrawl.schedule.politeness.host_politeness import PolitenessRules
 from recrawl.store.open import open_store
 from recrawl.time import DAY, HOUR, VirtualClock
 
@@ -176,12 +176,12 @@ def add(store, method, url, **options):
 @asynccontextmanager
 async def crawling(folder, clock, portal, every=6 * HOUR, folders=()):
     rules = PolitenessRules(factor=0.0, shortest=PAUSE, longest=PAUSE)
-    settings = CrawlSettings(
+    settings = WorkerSettings(
         budget=1.0,
         user_agent=AGENT,
         politeness=rules,
         pins={portal.host: "127.0.0.1"},
-        pace=Pace(poll=float("inf")),
+        pace=WorkerPace(poll=float("inf")),
         folders=folders,
         durable=False,
     )
@@ -227,6 +227,7 @@ def is_sound(folder):
     return checker.exit_value == 0
 
 
+@pytest.mark.slow
 def test_every_change_reported_is_one_that_happened_and_none_is_missed(tmp_path, clock, portal):
     home, data = f"http://{portal.host}", tmp_path / "data"
     data.mkdir()
@@ -399,7 +400,7 @@ def test_what_robots_txt_forbids_is_not_asked_for_in_any_turn(tmp_path, clock, p
 
 
 def test_a_method_that_asks_another_host_is_stopped_before_it_does(tmp_path, clock, portal, site, monkeypatch):
-    monkeypatch.setattr(Negotiation, "talk", lambda _self, _question: iter([Request(site.home)]))
+    monkeypatch.setattr(Negotiation, "exchange", lambda _self, _question: iter([FetchRequest(site.home)]))
 
     async def run():
         async with crawling(tmp_path, clock, portal) as (driver, store):

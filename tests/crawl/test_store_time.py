@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from recrawl.crawl.clock import DOUBT, RealClock
-from recrawl.crawl.store_time import APART, StoreTime, follow_store, time_of
+from recrawl.crawl.control.store_time import APART, StoreTime, follow_store, time_of
 from recrawl.store.open import open_store
 from recrawl.time import DAY
 
@@ -66,10 +66,10 @@ def test_a_jump_of_the_machine_is_nobodys_concern_and_one_of_the_server_is_doubt
     server, clock = Server(machine, 1.79e9), machine.clock()
     time, _ = follow_store(clock, server)
     machine.wall += 400 * DAY
-    assert (clock.set_right(), clock.in_doubt) == (0.0, 0.0)
+    assert (clock.set_right(), clock.uncertain) == (0.0, 0.0)
     server.ahead -= 3 * DAY
     time.measure()
-    assert (clock.set_right(), clock.in_doubt) == (0.0, -3 * DAY)
+    assert (clock.set_right(), clock.uncertain) == (0.0, -3 * DAY)
     machine.steady += DOUBT
     time.measure()
     assert clock.set_right() == -3 * DAY

@@ -12,24 +12,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.crawl.archive import NoArchive
 from recrawl.crawl.clock import DOUBT, SLOW, SMALL, TOLERANCE, RealClock
-from recrawl.crawl.driver import Driver, Pace
-from recrawl.crawl.hands import Hands
-from recrawl.crawl.log import JsonLinesLog
-from recrawl.crawl.recorder import Recorder
-from recrawl.crawl.scope import HostScope
-from recrawl.crawl.visitor import Visitor
+from recrawl.crawl.control.json_log import JsonLinesLog
+from recrawl.crawl.visit.recorder import Recorder
+from recrawl.crawl.visit.scope import HostScope
+from recrawl.crawl.visit.visitor import Visitor
+from recrawl.crawl.visit.warc_archive import NoArchive
+from recrawl.crawl.worker.crawl_worker import CrawlWorker, WorkerPace
+from recrawl.crawl.worker.lease_pool import LeasePool
 from recrawl.detect import decoded
-from recrawl.fetch.http import HttpFetcher
-from recrawl.fetch.robots import RobotsCache
-from recrawl.living.web import LivingWeb
-from recrawl.schedule.agenda import Agenda
-from recrawl.schedule.fixed_interval import FixedInterval
-from recrawl.schedule.politeness import Politeness, PolitenessRules
+from recrawl.fetch.http.http_fetcher import HttpFetcher
+from recrawl.fetch.robots_cache import RobotsCache
+from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
+from recrawl.schedule.policies.fixed_interval import FixedInterval
+from recrawl.schedule.politeness.host_politeness import Politeness, PolitenessRules
 from recrawl.simulate.sites import synthetic_web
 from recrawl.store.open import open_store
 from recrawl.time import DAY, HOUR, AcceleratedClock, VirtualClock
+from recrawl_testweb.virtual_web_server import VirtualWebServer
 
 AGENT = "clock/1.0 (+https://example.org/)"
 START, PAUSE = 1.79e9, 30.0
@@ -61,14 +61,14 @@ def test_a_clock_that_is_set_is_followed_when_somebody_looks_and_it_stays_so(jum
     assert clock.now() == START + 10.0
     if abs(jump) > SMALL:
         assert clock.set_right() == 0.0
-        assert (clock.in_doubt, clock.now()) == (jump, START + 10.0)
+        assert (clock.uncertain, clock.now()) == (jump, START + 10.0)
         machine.pass_(DOUBT - 1.0)
         assert clock.set_right() == 0.0
         assert clock.now() == START + 9.0 + DOUBT
         machine.pass_(1.0)
     assert clock.set_right() == jump
     assert clock.now() == machine.wall
-    assert (clock.set_right(), clock.in_doubt) == (0.0, 0.0)
+    assert (clock.set_right(), clock.uncertain) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("jump", [*JUMPS, -START])
@@ -79,9 +79,9 @@ def test_a_glitch_leaves_no_trace(jump):
     for _ in range(10):
         assert clock.set_right() == 0.0
         machine.pass_(2.0)
-        assert clock.in_doubt == jump
+        assert clock.uncertain == jump
     machine.wall -= jump
-    assert clock.set_right() == clock.in_doubt == 0.0
+    assert clock.set_right() == clock.uncertain == 0.0
     assert clock.now() == machine.wall
     machine.wall += jump  # and the next one is in doubt anew
     machine.pass_(DOUBT)
@@ -128,13 +128,13 @@ def test_whatever_is_done_to_the_machine_time_goes_back_only_where_it_is_said(st
     machine = Machine()
     clock = machine.clock()
     before = clock.now()
-    for passed, moved, looks in steps:
+    for passed, moved, observations in steps:
         machine.pass_(passed)
         machine.wall += moved
-        told = clock.set_right() if looks else 0.0
+        told = clock.set_right() if observations else 0.0
         step = told if abs(told) > SMALL or told > 0 else 0.0
         assert clock.now() >= before + passed * SLOW + step - 1e-6
-        if looks and not clock.in_doubt:
+        if observations and not clock.uncertain:
             assert abs(clock.now() - machine.wall) <= SMALL + 1e-6
         before = clock.now()
 
@@ -160,7 +160,7 @@ def test_sleep_lasts_until_the_clock_says_so():
     assert fast.set_right() == 600.0
     assert fast.now() == 600.0
     machine.wall += DAY
-    assert (fast.set_right(), fast.in_doubt, fast.elapsed()) == (0.0, 10 * DAY, 1000.0)
+    assert (fast.set_right(), fast.uncertain, fast.elapsed()) == (0.0, 10 * DAY, 1000.0)
 
 
 class SetClock(VirtualClock):
@@ -183,16 +183,16 @@ class SetClock(VirtualClock):
 
 def worker(clock, store, fetcher, hosts, log):
     name = "one"
-    agenda = Agenda(FixedInterval(6 * HOUR), budget=1.0)
-    return Driver(
+    scheduler = RevisitScheduler(FixedInterval(6 * HOUR), budget=1.0)
+    return CrawlWorker(
         name,
         clock=clock,
         store=store,
-        agenda=agenda,
+        scheduler=scheduler,
         politeness=Politeness(PolitenessRules(shortest=PAUSE, longest=PAUSE)),
         visitor=Visitor(fetcher, RobotsCache(fetcher, clock, AGENT, body_of=decoded), clock),
-        recorder=Recorder(name, store, agenda, HostScope(frozenset(hosts)), NoArchive()),
-        pace=Pace(poll=math.inf),
+        recorder=Recorder(name, store, scheduler, HostScope(frozenset(hosts)), NoArchive()),
+        pace=WorkerPace(poll=math.inf),
         log=JsonLinesLog(log, clock),
     )
 
@@ -204,7 +204,10 @@ def test_a_leap_makes_no_burst(tmp_path, seconds):
     clock, log = SetClock(START, leapt, seconds), io.StringIO()
 
     async def crawl():
-        with LivingWeb(web, clock) as living, open_store(tmp_path / "store.db", create=True, durable=False) as store:
+        with (
+            VirtualWebServer(web, clock) as living,
+            open_store(tmp_path / "store.db", create=True, durable=False) as store,
+        ):
             store.discover(living.urls(), START)
             pins = dict.fromkeys(living.hosts(), living.ip)
             async with HttpFetcher(clock, AGENT, resolve=pins) as fetcher:
@@ -230,16 +233,16 @@ def test_a_leap_makes_no_burst(tmp_path, seconds):
 def test_after_a_leap_nobody_takes_what_others_hold(tmp_path):
     with open_store(tmp_path / "store.db", create=True, durable=False) as store:
         store.discover([f"http://h{number}.example/" for number in range(4)], START)
-        one, other = (Hands(name, store, 2, 1, 900.0, 60.0) for name in ("one", "other"))
-        for hands in (one, other):
-            leased = hands.lease(START)
-            hands.hold(leased, [None] * len(leased))
-        one.leap(START + 10.0, DAY, [])
+        one, other = (LeasePool(name, store, 2, 1, 900.0, 60.0) for name in ("one", "other"))
+        for lease_pool in (one, other):
+            leased = lease_pool.lease(START)
+            lease_pool.hold(leased, [None] * len(leased))
+        one.shift_clock(START + 10.0, DAY, [])
         now = START + 10.0 + DAY
         one.empty()
         assert one.lease(now) is None  # it would find the leases of the other ended
         assert now < one.lease_at <= now + 600.0
-        other.leap(START + 70.0, DAY, [])
+        other.shift_clock(START + 70.0, DAY, [])
         assert set(one.lease(one.lease_at).page.tolist()).isdisjoint(store.held("other").tolist())
         assert len(store.held("other")) == 2
 
@@ -247,13 +250,13 @@ def test_after_a_leap_nobody_takes_what_others_hold(tmp_path):
 def test_a_page_that_is_looked_at_twice_does_not_look_as_if_somebody_had_taken_one(tmp_path):
     with open_store(tmp_path / "store.db", create=True, durable=False) as store:
         store.discover([f"http://h{number}.example/" for number in range(3)], START)
-        hands = Hands("one", store, 3, 1, 900.0, 60.0)
-        leased = hands.lease(START)
-        hands.hold(leased, [None] * len(leased))
+        lease_pool = LeasePool("one", store, 3, 1, 900.0, 60.0)
+        leased = lease_pool.lease(START)
+        lease_pool.hold(leased, [None] * len(leased))
         visited = int(leased.page[0])
-        hands.take(visited)
-        assert len(hands.renew(START + 450.0, [visited, visited])) == 0
-        assert len(hands) == 2
+        lease_pool.take(visited)
+        assert len(lease_pool.renew(START + 450.0, [visited, visited])) == 0
+        assert len(lease_pool) == 2
         store.acknowledge("one", leased.page[1:2])
-        assert len(hands.renew(START + 900.0, [visited])) == 2  # now one is not ours any more
-        assert len(hands) == 0
+        assert len(lease_pool.renew(START + 900.0, [visited])) == 2  # now one is not ours any more
+        assert len(lease_pool) == 0

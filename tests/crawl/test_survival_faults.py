@@ -21,28 +21,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.crawl.archive import NoArchive
-from recrawl.crawl.driver import Driver, Pace
-from recrawl.crawl.fitting import Fitting
-from recrawl.crawl.live import CrawlSettings, live_crawl
-from recrawl.crawl.log import JsonLinesLog
-from recrawl.crawl.log_file import LogFile
-from recrawl.crawl.outage import ENOUGH, Outage
-from recrawl.crawl.recorder import Recorder
-from recrawl.crawl.scope import HostScope
+from recrawl.crawl.control.json_log import JsonLinesLog, LogFile
+from recrawl.crawl.fit.inline_fit import InlineFit
+from recrawl.crawl.visit.recorder import Recorder
+from recrawl.crawl.visit.scope import HostScope
+from recrawl.crawl.visit.warc_archive import NoArchive
+from recrawl.crawl.worker.crawl_assembly import WorkerSettings, live_crawl
+from recrawl.crawl.worker.crawl_worker import CrawlWorker, WorkerPace
+from recrawl.crawl.worker.outage_detector import ENOUGH, NetworkOutage
 from recrawl.errors import DiskFullError, StoreAwayError, StoreError
-from recrawl.fetch.http import HttpFetcher
-from recrawl.living.web import LivingWeb
+from recrawl.fetch.http.http_fetcher import HttpFetcher
 from recrawl.model import Capture, Outcome, Visit, Visits
-from recrawl.model.failures import NO_NAME, NO_NAME_SERVER, NO_ROUTE
-from recrawl.schedule.agenda import Agenda
-from recrawl.schedule.fixed_interval import FixedInterval
-from recrawl.schedule.politeness import PolitenessRules
+from recrawl.model.visits import NO_NAME, NO_NAME_SERVER, NO_ROUTE
+from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
+from recrawl.schedule.policies.fixed_interval import FixedInterval
+from recrawl.schedule.politeness.host_politeness import PolitenessRules
 from recrawl.simulate.sites import tree_site
-from recrawl.simulate.web import join
+from recrawl.simulate.virtual_web import join
 from recrawl.store.base import Store
 from recrawl.store.open import open_store
 from recrawl.time import DAY, HOUR, MINUTE, VirtualClock
+from recrawl_testweb.virtual_web_server import VirtualWebServer
 
 AGENT = "faults/1.0 (+https://example.org/)"
 START, PAUSE = 1.79e9, 5.0
@@ -57,10 +56,10 @@ def web(hosts, pages):
 
 @dataclass
 class Scene:
-    driver: Driver
+    driver: CrawlWorker
     store: Store
     clock: VirtualClock
-    living: LivingWeb
+    living: VirtualWebServer
     folder: Path
 
     def events(self, message):
@@ -87,13 +86,16 @@ class Scene:
 @asynccontextmanager
 async def scene(folder, location, hosts=3, pages=8, start=START):
     clock = VirtualClock(start)
-    with LivingWeb(web(hosts, pages), clock) as living, open_store(location, create=True, durable=False) as store:
+    with (
+        VirtualWebServer(web(hosts, pages), clock) as living,
+        open_store(location, create=True, durable=False) as store,
+    ):
         names = living.hosts()
-        settings = CrawlSettings(
+        settings = WorkerSettings(
             budget=1.0,
             user_agent=AGENT,
             politeness=PolitenessRules(factor=0.0, shortest=PAUSE, longest=PAUSE),
-            pace=Pace(poll=math.inf),
+            pace=WorkerPace(poll=math.inf),
             pins=dict.fromkeys(names, living.ip),
             durable=False,
         )
@@ -120,7 +122,7 @@ def check_nothing_is_lost(here, first, end):
     assert here.store.counts(end).leased == 0
     [begun, *_] = here.events(first)
     assert begun["logLevel"] == "warn"
-    assert len(here.events("going on")) == 1
+    assert len(here.events("storage works again")) == 1
 
 
 def test_a_store_that_another_process_keeps_locked(tmp_path):
@@ -256,7 +258,7 @@ def test_visits_are_told_although_one_of_the_logs_finds_no_room(tmp_path):
             await here.driver.run(START + HOUR)
             told, visits = here.events("visited"), here.store.visits()
             assert len(told) == len(visits) > 24
-            assert here.events("waiting for room on the disk")
+            assert here.events("waiting for disk space")
 
     asyncio.run(crawl())
 
@@ -266,9 +268,9 @@ def test_a_fit_whose_due_times_could_not_be_written_is_made_again(tmp_path, monk
     with open_store(tmp_path / "store.db", create=True, durable=False) as store:
         page = store.discover(["http://a.example/"], START)
         store.record(Visits.from_rows([Visit(int(page[0]), START, Outcome.FETCHED)]), due=np.array([START + DAY]))
-        agenda = Agenda(interval, budget=1.0)
-        recorder = Recorder("one", store, agenda, HostScope(frozenset()), NoArchive())
-        fitting = Fitting(store, agenda, recorder, JsonLinesLog(io.StringIO(), VirtualClock(START)), late=HOUR)
+        scheduler = RevisitScheduler(interval, budget=1.0)
+        recorder = Recorder("one", store, scheduler, HostScope(frozenset()), NoArchive())
+        fitting = InlineFit(store, scheduler, recorder, JsonLinesLog(io.StringIO(), VirtualClock(START)), late=HOUR)
         fitting.resume(START)
 
         def away(*arguments, **_named):
@@ -280,9 +282,9 @@ def test_a_fit_whose_due_times_could_not_be_written_is_made_again(tmp_path, monk
             with pytest.raises(StoreAwayError):
                 fitting.fit(START)
         assert len(tries) == 1
-        assert agenda.fit_at <= START
+        assert scheduler.fit_at <= START
         fitting.fit(START)
-        assert agenda.fit_at > START
+        assert scheduler.fit_at > START
 
 
 # -- the network ------------------------------------------------------------------------------------
@@ -303,7 +305,7 @@ class Cable(HttpFetcher):
 
 @pytest.fixture
 def cable(monkeypatch):
-    monkeypatch.setattr("recrawl.crawl.live.HttpFetcher", Cable)
+    monkeypatch.setattr("recrawl.fetch.fetchers.HttpFetcher", Cable)
     Cable.failure = Cable.tries = 0
     yield Cable
     Cable.failure = 0
@@ -384,7 +386,7 @@ def test_a_few_hosts_that_are_gone_are_noted_in_time(tmp_path, cable):
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from(["heard", "trusted", "stranger"])), max_size=60))
 def test_we_are_cut_off_only_after_enough_silence_and_until_the_first_word(steps):
-    outage, silent = Outage(), {}
+    outage, silent = NetworkOutage(), {}
     now = 0.0
     for host, what in steps:
         now += 1.0

@@ -17,22 +17,29 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
-from recrawl.crawl import outage, rollcall, setback
-from recrawl.crawl.archive import WarcArchive
-from recrawl.crawl.driver import Pace
-from recrawl.crawl.presence import at_work, departed, present
-from recrawl.crawl.recorder import Recorder
-from recrawl.crawl.recovery import acknowledged_by, give_back
-from recrawl.crawl.rollcall import AtWork, RollCall, roll
-from recrawl.crawl.scope import HostScope
-from recrawl.crawl.target import Target, Visited
-from recrawl.detect import Judgement, Known
+from recrawl.crawl.control import worker_registry
+from recrawl.crawl.control.worker_registry import (
+    RegisteredWorker,
+    WorkerRegistry,
+    dead_workers,
+    live_workers,
+    registered_workers,
+    worker_lock,
+)
+from recrawl.crawl.visit.recorder import Recorder
+from recrawl.crawl.visit.scope import HostScope
+from recrawl.crawl.visit.visit_target import VisitDone, VisitTarget
+from recrawl.crawl.visit.warc_archive import WarcArchive
+from recrawl.crawl.worker import outage_detector, storage_backoff
+from recrawl.crawl.worker.crawl_worker import WorkerPace
+from recrawl.crawl.worker.recovery import acknowledged_by, give_back
+from recrawl.detect import ChangeResult, PageState
 from recrawl.errors import DiskFullError, InputError, StoreAwayError
-from recrawl.formats.warc import WarcInfo, WarcWriter
-from recrawl.formats.warc_repair import repair
+from recrawl.formats.warc.warc_repair import repair
+from recrawl.formats.warc.warc_writer import WarcInfo, WarcWriter
 from recrawl.model import Capture, Outcome, Validators, Visit, Visits
-from recrawl.schedule.agenda import Agenda
-from recrawl.schedule.fixed_interval import FixedInterval
+from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
+from recrawl.schedule.policies.fixed_interval import FixedInterval
 from recrawl.store.open import open_store
 from recrawl.time import MINUTE, VirtualClock, format_duration
 
@@ -48,7 +55,7 @@ def capture(url, number=0):
 
 def visited(page, url, number):
     visit = Visit(page, START + number, Outcome.FETCHED, status=200)
-    return Visited(Target(page, 1, url, START), visit, Judgement(Outcome.FETCHED), capture(url, number))
+    return VisitDone(VisitTarget(page, 1, url, START), visit, ChangeResult(Outcome.FETCHED), capture(url, number))
 
 
 def replace_known(one, known):
@@ -85,7 +92,7 @@ class Stage(SimpleNamespace):
         return f"http://a.example/{page}"
 
     def keep(self, page, number):
-        [kept] = self.archive.keep([visited(page, self.url(page), number)])
+        [kept] = self.archive.write([visited(page, self.url(page), number)])
         return kept
 
     def acknowledge(self, captures):
@@ -120,10 +127,10 @@ def stages(tmp_path):
 def test_what_nobody_acknowledged_is_cut_off_and_all_else_stays(stages):
     stage = stages()
     stage.acknowledge(stage.keep(1, 1))
-    stage.archive.keep_aside(capture("http://a.example/robots.txt"))
+    stage.archive.write_auxiliary(capture("http://a.example/robots.txt"))
     stage.keep(2, 2)
-    stage.archive.keep_aside(capture("http://b.example/robots.txt"))
-    stage.archive.keep_document("urn:x:statement", START, b"{}")
+    stage.archive.write_auxiliary(capture("http://b.example/robots.txt"))
+    stage.archive.write_document("urn:x:statement", START, b"{}")
     stage.keep(3, 3)
     assert urls(stage.folder) == []
     [path] = stage.start_again()
@@ -141,7 +148,7 @@ def test_a_file_of_which_nothing_counts_is_gone(stages):
 
 
 def test_what_another_store_must_have_acknowledged_stays(stages, monkeypatch):
-    monkeypatch.setattr("recrawl.crawl.recovery._MOST", 3)
+    monkeypatch.setattr("recrawl.crawl.worker.recovery._MOST", 3)
     stage = stages()
     for number in range(4):
         stage.keep(1 + number, number)
@@ -153,7 +160,7 @@ def test_bytes_are_on_the_disk_before_the_store_knows_of_them(tmp_path, monkeypa
     """No test pulls the plug of the machine; this one listens to what is asked of it, and in which order."""
     said = []
     real, lasting = os.fdatasync, os.fsync
-    monkeypatch.setattr("recrawl.formats.warc._fdatasync", lambda file: (said.append("synced"), real(file)))
+    monkeypatch.setattr("recrawl.formats.warc.warc_writer._fdatasync", lambda file: (said.append("synced"), real(file)))
     with open_store(tmp_path / "store.db", create=True) as store:
         store.discover(["http://a.example/1"], START)
         recorded = store.record_ahead
@@ -165,10 +172,10 @@ def test_bytes_are_on_the_disk_before_the_store_knows_of_them(tmp_path, monkeypa
 
         monkeypatch.setattr(store, "record_ahead", record)
         with WarcWriter(tmp_path / "warc", VirtualClock(START), INFO) as writer:
-            agenda = Agenda(FixedInterval(60.0), budget=1.0)
-            agenda.add(store.pages())
+            scheduler = RevisitScheduler(FixedInterval(60.0), budget=1.0)
+            scheduler.add(store.pages())
             archive = WarcArchive(writer, store)
-            recorder = Recorder("one", store, agenda, HostScope(frozenset(["a.example"])), archive)
+            recorder = Recorder("one", store, scheduler, HostScope(frozenset(["a.example"])), archive)
             monkeypatch.setattr("os.fsync", lambda file: (said.append("lasting"), lasting(file)))
             recorder.record([visited(1, "http://a.example/1", 1)], START, np.array([START]))
             told = list(said)
@@ -197,7 +204,7 @@ def test_an_acknowledged_visit_and_its_record_are_both_there_or_both_not(stages,
             kept += stage.keep(1 + number % PAGES, number)
         elif step == "aside":
             asides.append(f"http://a.example/robots.txt?{number}")
-            stage.archive.keep_aside(capture(asides[-1]))
+            stage.archive.write_auxiliary(capture(asides[-1]))
         elif kept:
             stage.acknowledge(kept)
             expected += [stage.url(row.page) for row in kept]
@@ -221,9 +228,9 @@ def test_an_acknowledged_visit_and_its_record_are_both_there_or_both_not(stages,
 
 def test_a_batch_that_was_kept_is_not_written_again_when_it_is_tried_again(stages, monkeypatch):
     stage = stages()
-    agenda = Agenda(FixedInterval(60.0), budget=1.0)
-    agenda.add(stage.store.pages())
-    recorder = Recorder("one", stage.store, agenda, HostScope(frozenset(["a.example"])), stage.archive)
+    scheduler = RevisitScheduler(FixedInterval(60.0), budget=1.0)
+    scheduler.add(stage.store.pages())
+    recorder = Recorder("one", stage.store, scheduler, HostScope(frozenset(["a.example"])), stage.archive)
     batch = [visited(page, stage.url(page), page) for page in (1, 2, 3)]
     ready = np.full(3, START)
     real, failures = stage.store.record_ahead, [DiskFullError("full"), DiskFullError("full")]
@@ -245,16 +252,16 @@ def test_a_batch_that_was_kept_is_not_written_again_when_it_is_tried_again(stage
 
 def test_what_a_full_disk_kept_out_of_a_batch_is_written_in_full_the_next_time(stages, monkeypatch):
     """The page has a version already, and the batch two more: none of them may be told as a repetition of itself."""
-    monkeypatch.setattr("recrawl.formats.warc._AT_ONCE", 1)
+    monkeypatch.setattr("recrawl.formats.warc.warc_writer._AT_ONCE", 1)
     stage = stages()
-    known = Known(Validators(digest=b"before"))
+    known = PageState(Validators(digest=b"before"))
     batch = [replace_known(visited(page, stage.url(page), page), known) for page in (1, 2, 3)]
     no_room_at(2, monkeypatch)
     kept = []
     with pytest.raises(DiskFullError):
-        kept.extend(stage.archive.keep(batch))
+        kept.extend(stage.archive.write(batch))
     assert [row.page for rows in kept for row in rows] == [1]
-    kept += stage.archive.keep(batch[1:])
+    kept += stage.archive.write(batch[1:])
     stage.acknowledge([row for rows in kept for row in rows])
     stage.writer.close()
     assert urls(stage.folder) == [stage.url(page) for page in (1, 2, 3)], "responses, not revisits"
@@ -265,10 +272,10 @@ def test_what_is_kept_aside_is_told_once_however_often_it_was_tried(stages, monk
     archive = WarcArchive(stage.writer, stage.store, lambda capture, hops: told.append((capture.status, hops)))
     no_room_at(1, monkeypatch)
     with pytest.raises(DiskFullError):
-        archive.keep_aside(capture("http://a.example/robots.txt"), "P")
+        archive.write_auxiliary(capture("http://a.example/robots.txt"), "P")
     assert told == []
-    archive.keep_aside(capture("http://a.example/robots.txt"), "P")
-    archive.keep_aside(Capture("http://b.example/robots.txt", START, 0, error="refused"), "P")
+    archive.write_auxiliary(capture("http://a.example/robots.txt"), "P")
+    archive.write_auxiliary(Capture("http://b.example/robots.txt", START, 0, error="refused"), "P")
     assert told == [(200, "P"), (0, "P")]
     stage.writer.close()
     assert urls(stage.folder) == ["http://a.example/robots.txt"]
@@ -276,7 +283,7 @@ def test_what_is_kept_aside_is_told_once_however_often_it_was_tried(stages, monk
 
 def test_a_store_that_fails_within_a_batch_leaves_nothing_to_repeat(stages, monkeypatch):
     stage = stages()
-    known = Known(Validators(digest=b"before"))
+    known = PageState(Validators(digest=b"before"))
     batch = [replace_known(visited(page, stage.url(page), page), known) for page in (1, 2)]
     real, failures = stage.store.captures, [None, StoreAwayError("away")]
 
@@ -287,8 +294,8 @@ def test_a_store_that_fails_within_a_batch_leaves_nothing_to_repeat(stages, monk
 
     monkeypatch.setattr(stage.store, "captures", captures)
     with pytest.raises(StoreAwayError):
-        list(stage.archive.keep(batch))
-    stage.acknowledge([row for rows in stage.archive.keep(batch) for row in rows])
+        list(stage.archive.write(batch))
+    stage.acknowledge([row for rows in stage.archive.write(batch) for row in rows])
     stage.writer.close()
     assert urls(stage.folder) == [stage.url(page) for page in (1, 2)]
 
@@ -310,8 +317,8 @@ def test_after_a_run_that_failed_the_next_one_gives_its_files_their_names(stages
 WORKER = """
 import sys, time
 from pathlib import Path
-from recrawl.crawl.presence import present
-with present(Path(sys.argv[1]), "other"):
+from recrawl.crawl.control.worker_registry import worker_lock
+with worker_lock(Path(sys.argv[1]), "other"):
     print("here", flush=True)
     time.sleep(60)
 """
@@ -326,27 +333,27 @@ def other(tmp_path):
 
 
 def test_a_worker_is_at_work_until_it_dies(tmp_path, other):
-    with present(tmp_path, "me"):
-        assert at_work(tmp_path) == ["me", "other"]
-        assert list(departed(tmp_path)) == []
+    with worker_lock(tmp_path, "me"):
+        assert live_workers(tmp_path) == ["me", "other"]
+        assert list(dead_workers(tmp_path)) == []
         os.kill(other.pid, signal.SIGKILL)
         other.wait()
-        assert at_work(tmp_path) == ["me"]
-        assert list(departed(tmp_path)) == ["other"]
-        assert list(departed(tmp_path)) == []
-    assert at_work(tmp_path) == []
-    assert list(departed(tmp_path)) == []
+        assert live_workers(tmp_path) == ["me"]
+        assert list(dead_workers(tmp_path)) == ["other"]
+        assert list(dead_workers(tmp_path)) == []
+    assert live_workers(tmp_path) == []
+    assert list(dead_workers(tmp_path)) == []
 
 
 def test_a_worker_that_ends_by_an_error_may_hold_leases(tmp_path):
-    with pytest.raises(ZeroDivisionError), present(tmp_path, "me"):
+    with pytest.raises(ZeroDivisionError), worker_lock(tmp_path, "me"):
         _ = 1 / 0
-    assert list(departed(tmp_path)) == ["me"]
+    assert list(dead_workers(tmp_path)) == ["me"]
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path):
     (tmp_path / "workers").write_text("not a folder")
-    with pytest.raises(InputError, match="cannot be written"), present(tmp_path, "me"):
+    with pytest.raises(InputError, match="cannot be written"), worker_lock(tmp_path, "me"):
         pass
 
 
@@ -355,13 +362,13 @@ def test_what_the_dead_held_goes_back_and_their_hosts_rest(tmp_path, other):
         store.discover(["http://a.example/", "http://b.example/", "http://c.example/"], START)
         store.set_host(np.array([1]), delay=np.array([20.0]))
         assert len(store.lease("other", START, 2, ttl=900.0)) == 2
-        RollCall(store, "other").call(AtWork("other", START, START))
+        WorkerRegistry(store, "other").report(RegisteredWorker("other", START, START))
         assert give_back(store, tmp_path, START, 5.0) == []
         other.kill()
         other.wait()
         assert give_back(store, tmp_path, START, 5.0) == ["other"]
         assert len(store.held("other")) == 0
-        assert roll(store.controls()) == []
+        assert registered_workers(store.controls()) == []
         assert store.hosts().ready_at.tolist()[:2] == [START + 20.0, START + 5.0]
         assert len(store.lease("me", START + 1.0, 10, ttl=900.0)) == 1
         assert len(store.lease("me", START + 6.0, 10, ttl=900.0)) == 1
@@ -370,11 +377,14 @@ def test_what_the_dead_held_goes_back_and_their_hosts_rest(tmp_path, other):
 
 def test_the_page_about_recovery_names_the_figures_of_the_code():
     text = (Path(__file__).parents[2] / "docs" / "explanation" / "recovery.md").read_text(encoding="utf-8")
-    pace = Pace()
+    pace = WorkerPace()
     assert f"{pace.batch} of them, or those of {pace.linger:g} s" in text
     assert f"a lease lasts {pace.lease_time / MINUTE:g} minutes" in text
-    assert f"nothing new from one for {rollcall.SILENCE:g} s" in text
-    for patience, words in ((setback.PATIENCE, "1 s, 2 s, 4 s … 60 s"), (outage.PATIENCE, "5 s, 10 s … 5 min")):
+    assert f"nothing new from one for {worker_registry.SILENCE:g} s" in text
+    for patience, words in (
+        (storage_backoff.RETRY_BACKOFF, "1 s, 2 s, 4 s … 60 s"),
+        (outage_detector.RETRY_BACKOFF, "5 s, 10 s … 5 min"),
+    ):
         assert words in text
         assert words.startswith(f"{patience.first:g} s, {patience.first * patience.factor:g} s")
         assert words.endswith(format_duration(patience.longest)) or f"{patience.longest:g} s" in words

@@ -19,17 +19,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
-from recrawl.crawl.driver import Pace
-from recrawl.crawl.judging import JudgingRules
-from recrawl.crawl.live import CrawlSettings, live_crawl
-from recrawl.crawl.scope import HostScope
-from recrawl.living.web import LivingWeb
+from recrawl.crawl.visit.change_classifier import ClassifierRules
+from recrawl.crawl.visit.scope import HostScope
+from recrawl.crawl.worker.crawl_assembly import WorkerSettings, live_crawl
+from recrawl.crawl.worker.crawl_worker import WorkerPace
 from recrawl.model import Verdict, Visits
-from recrawl.schedule.fixed_interval import FixedInterval
-from recrawl.schedule.politeness import PolitenessRules
+from recrawl.schedule.policies.fixed_interval import FixedInterval
+from recrawl.schedule.politeness.host_politeness import PolitenessRules
 from recrawl.simulate.sites import synthetic_web
 from recrawl.store.open import open_store
 from recrawl.time import DAY, HOUR, VirtualClock
+from recrawl_testweb.virtual_web_server import VirtualWebServer
 
 AGENT = "resume/1.0 (+https://example.org/)"
 START, DAYS, INTERVAL = 1.79e9, 2.0, 6 * HOUR
@@ -50,7 +50,7 @@ class Crawled:
 async def crawl(folder, breaks):
     """Crawl to the end, with breaks: after so many seconds, and whether what is under way is dropped."""
     clock = VirtualClock(START)
-    with LivingWeb(WEB, clock) as living, open_store(folder / "store.db", create=True, durable=False) as store:
+    with VirtualWebServer(WEB, clock) as living, open_store(folder / "store.db", create=True, durable=False) as store:
         store.discover(living.seeds(), START)
         for after, drop in [*breaks, (math.inf, False)]:
             await part(folder, clock, living, store, after, drop=drop)
@@ -62,13 +62,13 @@ async def crawl(folder, breaks):
 async def part(folder, clock, living, store, after, *, drop):  # noqa: PLR0913 - what a start begins with
     names = living.hosts()
     rules = PolitenessRules(factor=0.0, shortest=5.0, longest=5.0)
-    how = CrawlSettings(
+    how = WorkerSettings(
         1.0,
         AGENT,
         politeness=rules,
-        pace=Pace(poll=math.inf),
+        pace=WorkerPace(poll=math.inf),
         pins=dict.fromkeys(names, living.ip),
-        judging=JudgingRules(second_looks=False),  # they depend on when the host was last asked
+        classifier=ClassifierRules(confirm_changes=False),  # they depend on when the host was last asked
         durable=False,
     )
     scope = HostScope(frozenset(names))
@@ -131,7 +131,7 @@ def test_a_crawl_with_breaks_equals_one_without(breaks):
 def one_may_differ(url, one, other, row):
     """Two crawls see different verdicts only where a change lies between the times at which they looked."""
     page = [f"http://{WEB.hosts[host]}{path}" for host, path in zip(WEB.host, WEB.path, strict=True)].index(url)
-    changes = np.concatenate([WEB.changes.row(page), WEB.lives.row(page)])
+    changes = np.concatenate([WEB.changes.row(page), WEB.lifetimes.row(page)])
     spans = [sorted((one.time[place], other.time[place])) for place in (row - 1, row) if place >= 0]
     return any(((changes >= low) & (changes <= high)).any() for low, high in spans)
 

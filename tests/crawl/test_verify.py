@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from recrawl.crawl.presence import present
-from recrawl.crawl.verify import KINDS, Scope, Severity, verify
-from recrawl.crawl.verify_archive import upper_bound
-from recrawl.formats.disk import PART, unfinished_file
-from recrawl.model import Outcome, Visits
-from recrawl.store import segments, visit_checks
-from recrawl.store.base_checks import Horizon
+from recrawl.crawl.control.worker_registry import worker_lock
+from recrawl.crawl.maintenance.archive_check import upper_bound
+from recrawl.crawl.maintenance.workspace_check import KINDS, CheckScope, Severity, verify
+from recrawl.crawl.visit.warc_archive import REVISIT
+from recrawl.formats.atomic_files import PART, unfinished_file
+from recrawl.model import Capture, Outcome, Validators, Visits
+from recrawl.model.captures import RobotsCopy
+from recrawl.store import checks, history
+from recrawl.store.base import ClockHorizon
 from recrawl.store.open import open_store
 
 NOW = 1.79e9
@@ -22,7 +25,9 @@ NOW = 1.79e9
 
 def check(maker, now=NOW, seed=0, **how):
     with open_store(maker.location) as store:
-        return verify(store, maker.folder, now, Scope(**how), rng=np.random.default_rng(seed), tell=lambda *_told: None)
+        return verify(
+            store, maker.folder, now, CheckScope(**how), rng=np.random.default_rng(seed), tell=lambda *_told: None
+        )
 
 
 def kinds(found, *severities):
@@ -123,7 +128,7 @@ def test_what_is_lost_is_an_error_that_no_repair_hides(maker, kind):
 
 
 def test_a_full_segment_is_compared_with_its_pack(maker, monkeypatch):
-    for module in (segments, visit_checks):
+    for module in (history, checks):
         monkeypatch.setattr(module, "SEGMENT_VISITS", 8)
     maker.fill()
     assert kinds(check(maker)) == set()
@@ -131,7 +136,7 @@ def test_a_full_segment_is_compared_with_its_pack(maker, monkeypatch):
     assert kinds(check(maker)) == {"segment"}
     assert kinds(check(maker, repair=True)) == set()
     with open_store(maker.location) as store:
-        assert (store.looks(np.array([1])).verdict == 2).any()  # what the rows say is what stands
+        assert (store.observations(np.array([1])).verdict == 2).any()  # what the rows say is what stands
     run_sql(maker, "DELETE FROM visit_segment WHERE id = 2")
     assert "segment" in kinds(check(maker))
     check(maker, repair=True)
@@ -155,11 +160,11 @@ def test_pages_that_cannot_be_found_are_found_again(maker):
 
 def test_visits_ahead_of_the_clock_are_told_and_those_that_are_marked_noted(maker):
     maker.fill()
-    early, horizon = NOW - 1e6, Horizon(lease=1e9, ready=1e9)
+    early, horizon = NOW - 1e6, ClockHorizon(lease=1e9, ready=1e9)
     assert kinds(check(maker, now=early, horizon=horizon)) == {"visit_ahead"}
     with open_store(maker.location) as store:
         some = store.visits().take(slice(0, 4))
-        store._database.write(lambda session: segments.mark_misdated(session, some))
+        store._database.write(lambda session: history.mark_misdated(session, some))
     found = check(maker)
     assert [(one.kind, one.count) for one in found.findings.all()] == [("visit_misdated", 4)]
 
@@ -278,7 +283,7 @@ def test_a_visit_recorded_while_files_are_read_is_known(sqlite_maker):
 
     with open_store(sqlite_maker.location) as store:
         sqlite_maker.writer().close()  # a file that comes first, so that the other one is not listed yet
-        found = verify(store, sqlite_maker.folder, NOW, Scope(), rng=np.random.default_rng(0), tell=tell)
+        found = verify(store, sqlite_maker.folder, NOW, CheckScope(), rng=np.random.default_rng(0), tell=tell)
     assert later
     assert kinds(found) == set()
 
@@ -287,7 +292,7 @@ def test_leases_of_the_dead_are_told_and_given_back(sqlite_maker):
     sqlite_maker.fill()
     with open_store(sqlite_maker.location) as store:
         store.reschedule(np.arange(1, 7), np.full(6, NOW - 1.0))
-        with present(sqlite_maker.folder, "alive"):
+        with worker_lock(sqlite_maker.folder, "alive"):
             store.lease("alive", NOW, 1, ttl=300.0)
             assert kinds(check(sqlite_maker)) == set()
             store.lease("dead", NOW, 1, ttl=300.0)
@@ -336,11 +341,11 @@ def test_every_capture_is_drawn_with_the_same_chance(sqlite_maker):
     rng = np.random.default_rng(4)
     seen = np.zeros(5, int)
     with open_store(sqlite_maker.location) as store:
-        from recrawl.crawl.verify_archive import ArchiveCheck
+        from recrawl.crawl.maintenance.archive_check import ArchiveCheck
 
         for _ in range(400):
             archive = ArchiveCheck(
-                store, sqlite_maker.folder / "warc", lambda *_a, **_k: None, lambda *_t: None, repair=False
+                store, sqlite_maker.folder / "warc", lambda *_a, **_k: None, lambda *_t: None, now=NOW, repair=False
             )
             drawn, _ = archive._drawn(2, rng)
             for place in drawn:
@@ -389,3 +394,108 @@ def test_visits_recorded_twice_and_taken_back_are_no_fault(maker):
         store.record(Visits.of(ids[:1], np.array([NOW - 3.0])))
         store.withdraw(ids[:1], np.array([NOW - 3.0]))
     assert check(maker).findings.all() == []
+
+
+HEADS = {
+    "first": b'HTTP/1.1 200 OK\r\nETag: "1"\r\nLast-Modified: Sun, 06 Nov 2022 08:49:37 GMT\r\n\r\n',
+    "same": b'HTTP/1.1 200 OK\r\nETag: "2"\r\n\r\n',
+    "not modified": b'HTTP/1.1 304 Not Modified\r\nETag: "3"\r\n\r\n',
+}
+RULES = b"User-agent: *\nDisallow: /private\n"
+
+
+def visited_with_validators(maker, etag, last_modified=""):
+    """A page with a response, a revisit of it and a 304, each with another ETag; the store has the one given."""
+    with open_store(maker.location) as store, maker.writer() as writer:
+        [page, other] = store.discover(["http://a.example/", "http://a.example/other"], NOW - 1e6).tolist()
+        ref = None
+        for number, (name, head) in enumerate(HEADS.items()):
+            status, when = (304 if name == "not modified" else 200), NOW - 1e4 + number
+            body = b"" if status == 304 else b"content"
+            kept = writer.write(Capture("http://a.example/", when, status, head, body), revisit_of=ref)
+            maker.record(store, page, when, kept, "text/html" if ref is None else REVISIT, size=len(body))
+            ref = ref or kept.ref
+        kept = writer.write(maker.capture("http://a.example/other", NOW - 9e3))
+        maker.record(store, other, NOW - 9e3, kept)
+        said = [Validators(etag, last_modified), Validators()]
+        visits = Visits.of(np.array([page, other]), np.array([NOW - 9.0, NOW - 9.0]), outcome=Outcome.UNREACHABLE)
+        store.record(visits, validators=said, due=np.full(2, NOW + 9.0))
+        # rules that were read twice: the second time they were the same, and a revisit is kept
+        for when in (NOW - 5e3, NOW - 4e3):
+            kept = writer.write(Capture("http://a.example/robots.txt", when, 200, HEADS["same"], RULES), revisit_of=ref)
+            ref = kept.ref
+        read = "http://a.example/robots.txt"
+        store.keep_robots_copies(
+            [RobotsCopy("http://a.example", NOW - 3_999.0, NOW + 9.0, 200, "read", True, read, RULES)]
+        )
+    return page
+
+
+@pytest.mark.parametrize("etag", ['"1"', '"2"', '"3"', ""])
+def test_validators_that_an_archived_answer_said_are_right(maker, etag):
+    visited_with_validators(maker, etag, "Sun, 06 Nov 2022 08:49:37 GMT" if etag else "")
+    assert check(maker).findings.all() == []
+
+
+@pytest.mark.parametrize(
+    "said", [('"4"', ""), ('"1', ""), ("", "Sun, 06 Nov 2022 08:49:38 GMT"), ('"1"', "x")], ids=range(4)
+)
+def test_validators_that_nobody_said_are_found_and_forgotten(maker, said):
+    page = visited_with_validators(maker, *said)
+    before = snapshot(maker)
+    found = check(maker)
+    assert kinds(found) == {"validators_differ"}
+    assert kinds(check(maker, repair=True)) == set()
+    assert check(maker).findings.all() == []
+    with open_store(maker.location) as store:
+        [left] = store.validators(np.array([page]))
+    assert (left.etag, left.last_modified) == ("", "")  # the next request brings the bytes, and new ones
+    assert snapshot(maker) == before
+
+
+def test_validators_of_a_page_whose_answers_cannot_all_be_read_are_not_judged(maker):
+    visited_with_validators(maker, '"4"')
+    run_sql(
+        maker, "UPDATE capture SET warc_file = 'gone.warc.gz' WHERE page = 1 AND time = (SELECT min(time) FROM capture)"
+    )
+    assert "validators_differ" not in kinds(check(maker))
+
+
+def test_a_copy_of_robots_txt_that_was_never_archived_so_is_found_and_read_again(maker):
+    visited_with_validators(maker, "")
+    with open_store(maker.location) as store:
+        [(copy, _)] = store.robots_copies_after("", 9)
+        store.keep_robots_copies([replace(copy, body=b"User-agent: *\nAllow: /\n")])
+    assert kinds(check(maker)) == {"robots_differ"}
+    assert kinds(check(maker, repair=True)) == set()
+    with open_store(maker.location) as store:
+        left = store.robots_copy("http://a.example")
+        assert (left.expires, left.body, left.status) == (NOW, b"", 0)  # nothing is asked before it was read
+        assert [one.origin for one in store.changed_robots_copies(NOW)] == ["http://a.example"]
+    assert check(maker).findings.all() == []
+
+
+def test_a_copy_of_robots_txt_that_cannot_be_unpacked_is_found_and_read_again(sqlite_maker):
+    visited_with_validators(sqlite_maker, "")
+    run_sql(sqlite_maker, "UPDATE robots SET body = x'00010203'")
+    assert kinds(check(sqlite_maker)) == {"robots_differ"}
+    assert kinds(check(sqlite_maker, repair=True)) == set()
+    assert check(sqlite_maker).findings.all() == []
+
+
+def test_a_copy_of_robots_txt_without_a_record_is_not_judged(maker):
+    visited_with_validators(maker, "")
+    with open_store(maker.location) as store:
+        [(copy, _)] = store.robots_copies_after("", 9)
+        store.keep_robots_copies([replace(copy, origin="http://b.example", url="http://b.example/robots.txt")])
+    assert check(maker).findings.all() == []
+
+
+def test_a_copy_of_robots_txt_that_is_newer_than_what_is_read_is_not_judged(sqlite_maker):
+    """A crawl is reading rules while we read files: their record is not there yet, or not known to be whole."""
+    visited_with_validators(sqlite_maker, "")
+    with open_store(sqlite_maker.location) as store:
+        [(copy, _)] = store.robots_copies_after("", 9)
+        for late in (NOW + 5.0, NOW - 3_000.0):  # since the check began, and long after any record
+            store.keep_robots_copies([replace(copy, body=b"other", fetched_at=late, expires=late + 9.0)])
+            assert check(sqlite_maker).findings.all() == []

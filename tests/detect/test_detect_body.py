@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.detect import decoded, judge, media_type, text_of, unchunked
+from recrawl.detect import classify_change, decoded, media_type, text_of, unchunked
 from recrawl.detect.body import _percent, html_of
 from recrawl.errors import InputError
 from recrawl.model import Capture
@@ -227,7 +227,7 @@ def test_queries_of_links_are_sent_in_the_encoding_of_their_page(encoding, writt
     """As browsers do (WHATWG, "percent-encode after encoding"); what an entity stands for is sent in UTF-8."""
     head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset={encoding}\r\n\r\n".encode()
     capture = Capture("http://a.org/", 0.0, 200, head, written.encode(encoding))
-    assert judge(capture, None).links[0] == link
+    assert classify_change(capture, None).links[0] == link
 
 
 def test_what_the_encoding_of_a_page_lacks_is_sent_as_a_number():

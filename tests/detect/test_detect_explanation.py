@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.detect import Standards, read_html
-from recrawl.detect.comparison import Compared
+from recrawl.detect import ChangeCriteria, read_html
+from recrawl.detect.change_criteria import IgnoreRules
+from recrawl.detect.comparison import PartComparison
 from recrawl.detect.explanation import explain, reasons
-from recrawl.detect.learned_noise import NoiseEvidence, evidence
-from recrawl.detect.noise import noisy_pieces, without_noise
-from recrawl.detect.noise_keys import Difference, noise_key
-from recrawl.detect.parts import template_of
-from recrawl.detect.rules import Rules
+from recrawl.detect.noise.learned_noise import NoiseEvidence, evidence
+from recrawl.detect.noise.noise_keys import Difference, noise_key
+from recrawl.detect.noise.text_noise import noisy_pieces, without_noise
+from recrawl.detect.text.text_parts import template_of
 from recrawl.model import Capture, Verdict
 
 
@@ -61,9 +61,11 @@ def test_what_was_learned_to_be_noise_is_named_with_its_evidence():
     pages = [page(f"<p>Text, and more of it.</p><p>Guest number {number}") for number in (1, 2)]
     part = template_of(read_html("<p>Text.", "http://x.example/").parts.path[0], "Guest number 1")
     key = noise_key(part, Difference.NUMBERS, -1)
-    looks = [evidence(7, page, 60.0 * page, Compared(frozenset({key}), frozenset(), 20.0)) for page in range(1, 6)]
-    noise = NoiseEvidence.concat(looks).noise_of(7)
-    told = explain(*pages, Standards(mask=noise.mask_of(1)), noise, 1)
+    observations = [
+        evidence(7, page, 60.0 * page, PartComparison(frozenset({key}), frozenset(), 20.0)) for page in range(1, 6)
+    ]
+    noise = NoiseEvidence.concat(observations).noise_of(7)
+    told = explain(*pages, ChangeCriteria(mask=noise.mask_of(1)), noise, 1)
     assert told.judgement.verdict == Verdict.UNCHANGED
     why = "learned: it differed in 5 of the last 5 confirmations on this host"
     assert told.after.left_out == (("Guest number 2", why, key),)
@@ -72,7 +74,7 @@ def test_what_was_learned_to_be_noise_is_named_with_its_evidence():
 
 
 def test_what_rules_leave_out_is_named():
-    standards = Standards(rules=Rules.parse(".weather", "late"))
+    standards = ChangeCriteria(rules=IgnoreRules.parse(".weather", "late"))
     told = explain(*(page(f"<p>Well {word}.</p><p class=weather>{word}") for word in ("late", "rain")), standards)
     assert told.diff(0)[1:] == ["-Well .", "+Well rain."]
     assert [one.text for one in told.before.left_out] == ["Well late.", "late"]
@@ -80,7 +82,7 @@ def test_what_rules_leave_out_is_named():
 
 
 def test_magnitude_is_told_beside_the_threshold():
-    told = explain(page("<p>One"), page("<p>Two"), Standards(min_change=0.25))
+    told = explain(page("<p>One"), page("<p>Two"), ChangeCriteria(min_change=0.25))
     assert dict(reasons(told))["magnitude"] == "1.000; above detect.min_change = 0.25"
     assert dict(reasons(explain(page("<p>One"), page("<p>Two"))))["magnitude"].endswith("any visible difference counts")
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.detect import Known, Standards, judge, read_html
+from recrawl.detect import ChangeCriteria, PageState, classify_change, read_html
 from recrawl.detect.comparison import compared_parts, differs, nothing_differed
 from recrawl.detect.fingerprint import MOST_PARTS, Fingerprint, folded
-from recrawl.detect.noise_keys import Difference, noise_key, split_key
-from recrawl.detect.parts import BETWEEN, Parts, runs_of, template_of, text_in_lines
-from recrawl.detect.shingles import SAMPLE, shingles, similarity
+from recrawl.detect.noise.noise_keys import Difference, noise_key, split_key
+from recrawl.detect.text.shingles import SAMPLE, shingles, similarity
+from recrawl.detect.text.text_parts import BETWEEN, PageParts, runs_of, template_of, text_in_lines
 from recrawl.model import Capture
 from recrawl.model.compiled import can_compile
 
@@ -28,7 +28,7 @@ PACKED = (
 
 def fingerprint(html: str, time: float = 2.5) -> Fingerprint:
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n"
-    found = Fingerprint.unpack(judge(Capture(URL, time, 200, head, html.encode()), None).fingerprint)
+    found = Fingerprint.unpack(classify_change(Capture(URL, time, 200, head, html.encode()), None).fingerprint)
     assert found is not None
     return found
 
@@ -92,7 +92,7 @@ def test_any_markup_has_runs(html):
 
 numbers = st.integers(0, 2**32 - 1)
 parts = st.lists(st.tuples(st.integers(0, 60), st.one_of(st.just(0), numbers), numbers), max_size=600).map(
-    lambda rows: Parts(*(list(column) for column in zip(*rows, strict=True))) if rows else Parts([], [], [])
+    lambda rows: PageParts(*(list(column) for column in zip(*rows, strict=True))) if rows else PageParts([], [], [])
 )
 
 
@@ -113,8 +113,10 @@ def test_what_is_packed_comes_out_again(some, sample, time, rules):
 def test_bytes_of_another_format_are_passed_over(data):
     assert Fingerprint.unpack(data) is None
     page = Capture(URL, 0.0, 200, b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n", b"<p>two")
-    first = judge(page, None)
-    judged = judge(page, Known(first.validators, fingerprint=data), Standards(watched=frozenset({5})))
+    first = classify_change(page, None)
+    judged = classify_change(
+        page, PageState(first.validators, fingerprint=data), ChangeCriteria(watched=frozenset({5}))
+    )
     assert judged.compared is None
 
 
@@ -128,11 +130,11 @@ def test_folding_keeps_what_is_rare_and_notices_every_change(some):
     for row in range(0, len(some.content), 97):
         other = list(some.content)
         other[row] ^= 1
-        assert folded(Parts(some.path, some.template, other))[0].content != few.content
+        assert folded(PageParts(some.path, some.template, other))[0].content != few.content
 
 
 def test_pages_of_ever_new_paths_are_folded_too():
-    many = Parts(list(range(1, 501)), [0] * 500, list(range(500)))
+    many = PageParts(list(range(1, 501)), [0] * 500, list(range(500)))
     few, whole = folded(many)
     assert (len(few.path), whole) == (MOST_PARTS, {0})
 
@@ -233,9 +235,9 @@ def test_positions_of_a_list_that_was_folded_are_not_hidden():
 @pytest.mark.skipif(not can_compile(), reason="numba is not installed")
 @settings(deadline=None)  # the first call compiles
 @given(st.text(max_size=400) | st.lists(st.sampled_from(["a", "bb", "ccc", "é" * 70, "\n"])).map(" ".join))
-def test_machine_code_finds_the_same_shingles(text):
+def test_compiled_code_finds_the_same_shingles(text):
     for most in (3, SAMPLE):
-        assert shingles(text, most).tolist() == shingles(text, most, in_machine_code=True).tolist()
+        assert shingles(text, most).tolist() == shingles(text, most, use_kernels=True).tolist()
 
 
 def test_the_sample_tells_how_much_of_a_long_text_differs():

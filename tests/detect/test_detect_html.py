@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from recrawl.detect import read_html
-from recrawl.detect.noise import (
+from recrawl.detect.noise.text_noise import (
     ELEMENT_RULES,
     LONG_WORD,
     MAX_NOISE_LINKS,

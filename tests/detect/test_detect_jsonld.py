@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.detect import judge, known_after
-from recrawl.detect.rdf import canonical_rdf
+from recrawl.detect import classify_change, known_after
+from recrawl.detect.data.rdf import canonical_rdf
 from recrawl.detect.version import CostlyError, Effort
 from recrawl.errors import InputError
 from recrawl.model import Capture, ChangeKind, Verdict
@@ -74,8 +74,8 @@ def answer(document, time=0.0, mime="application/ld+json", url=URL):
 
 
 def verdict(one, other):
-    first = judge(answer(one), None)
-    return judge(answer(other, 9.0), known_after(first, None))
+    first = classify_change(answer(one), None)
+    return classify_change(answer(other, 9.0), known_after(first, None))
 
 
 @pytest.mark.parametrize("context", CONTEXTS, ids=lambda context: json.dumps(context)[:40])
@@ -186,14 +186,14 @@ def test_what_is_no_json_is_compared_by_line():
 def test_it_is_read_where_it_harms_nobody():
     """A library that parses RDF can end the whole process."""
     with pytest.raises(CostlyError):
-        judge(answer({"@id": "http://x/"}), None, effort=Effort.CHEAP)
+        classify_change(answer({"@id": "http://x/"}), None, effort=Effort.CHEAP)
 
 
 def test_nested_without_end_is_not_followed():
     deep = '{"a":' * 5_000 + "1" + "}" * 5_000
     with pytest.raises(InputError, match="too deep"):
         canonical_rdf(deep, "application/ld+json", URL)
-    assert judge(answer(deep.encode()), None).validators.text_digest
+    assert classify_change(answer(deep.encode()), None).validators.text_digest
 
 
 def test_contexts_made_to_cost_time_and_memory_are_not_followed():
@@ -218,6 +218,6 @@ JSON = st.recursive(
 @settings(max_examples=200)
 @given(JSON)
 def test_no_json_breaks_it_and_the_same_is_the_same(document):
-    first = judge(answer(document), None)
-    again = judge(answer(json.dumps(document, indent=1).encode(), 9.0), known_after(first, None))
+    first = classify_change(answer(document), None)
+    again = classify_change(answer(json.dumps(document, indent=1).encode(), 9.0), known_after(first, None))
     assert again.verdict == Verdict.UNCHANGED

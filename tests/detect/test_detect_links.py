@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.detect import Known, Standards, judge, known_after, read_html
-from recrawl.detect.embeds import candidates, embeds_of
-from recrawl.detect.html import MOST_FEEDS, _neighbours
+from recrawl.detect import ChangeCriteria, PageState, classify_change, known_after, read_html
+from recrawl.detect.html.html_document import MOST_FEEDS, _neighbours, candidates, embeds_of
 from recrawl.model import UNCOUNTED, Capture, ChangeKind, Validators, Verdict
 
 URL = "http://example.org/dir/page.html"
@@ -99,18 +98,18 @@ ALL = {f"{HERE}{name}" for name in "abc"}
     ],
 )
 def test_what_is_not_to_be_followed(before, headers, shunned):
-    judged = judge(answer(before + LINKS, *headers), None, Standards(agent="recrawl"))
+    judged = classify_change(answer(before + LINKS, *headers), None, ChangeCriteria(agent="recrawl"))
     assert set(judged.links) == ALL - shunned
     assert set(judged.shunned) == shunned
     assert len(judged.link_keys) == len(judged.links)
-    free = judge(answer(before + LINKS, *headers), None, Standards(obeys_nofollow=False))
+    free = classify_change(answer(before + LINKS, *headers), None, ChangeCriteria(obeys_nofollow=False))
     assert set(free.links) == ALL
     assert free.shunned == ()
 
 
 def test_feeds_are_named_but_are_no_links():
     named = "<link rel=alternate type='application/rss+xml' href=/feed><link rel='alternate' hreflang=de href=/de>"
-    judged = judge(answer(named + "<link rel=Alternate type=application/ATOM+xml href=a.xml>"), None)
+    judged = classify_change(answer(named + "<link rel=Alternate type=application/ATOM+xml href=a.xml>"), None)
     assert judged.feeds == ("http://example.org/feed", f"{HERE}a.xml")
     assert judged.links == ()
     many = "".join(f"<link rel=alternate type=application/feed+json href=/{number}>" for number in range(20))
@@ -155,12 +154,12 @@ def test_threads_may_read_pages_of_one_directory() -> None:
 def test_where_only_a_digest_is_known_no_link_is_called_new():
     """A page known from an index of captures: its links were never read, so nobody can say which are new."""
     page = Capture("http://x/", 1.0, 200, b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n", b"<a href=/new>n</a>")
-    listed = Known(Validators(digest=b"\x01" * 20), mime="text/html", links_read=False)
-    found = judge(page, listed)
+    listed = PageState(Validators(digest=b"\x01" * 20), mime="text/html", links_read=False)
+    found = classify_change(page, listed)
     assert found.verdict == Verdict.CHANGED
     assert not found.kinds & (ChangeKind.LINKS | ChangeKind.NEW_LINKS)
     assert found.new_internal == found.added_internal == UNCOUNTED
-    then = judge(
+    then = classify_change(
         replace(page, time=2.0, raw_body=b"<a href=/new>n</a><a href=/newer>m</a>"), known_after(found, listed)
     )
     assert (then.new_internal, then.added_internal) == (1, 1)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from recrawl.detect import judge, read_html
-from recrawl.detect.nesting import is_too_costly
+from recrawl.detect import classify_change, read_html
+from recrawl.detect.html.html_document import is_too_costly
 from recrawl.model import Capture, Outcome
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
@@ -32,7 +32,7 @@ HARMLESS = {
 
 @pytest.mark.parametrize("html", MADE_TO_HARM.values(), ids=MADE_TO_HARM)
 def test_a_page_made_to_harm_is_judged_by_its_bytes(html):
-    judged = judge(Capture("http://x/", 0.0, 200, HEAD, html.encode()), None)
+    judged = classify_change(Capture("http://x/", 0.0, 200, HEAD, html.encode()), None)
     assert judged.outcome == Outcome.FETCHED
     assert judged.validators.digest
     assert not judged.validators.text_digest

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from recrawl.detect.noise import TEXT_RULES, without_noise
+from recrawl.detect.noise.text_noise import TEXT_RULES, without_noise
 from recrawl.model.compiled import can_compile
 
 pytestmark = pytest.mark.skipif(not can_compile(), reason="numba is not installed")
@@ -33,10 +33,10 @@ TEXTS = st.lists(st.tuples(SPACES, PIECES), max_size=14).map(lambda found: "".jo
 @example(":")
 @example("ago")
 def test_it_finds_no_less(text):
-    assert without_noise(text, in_machine_code=True) == without_noise(text)
+    assert without_noise(text, use_kernels=True) == without_noise(text)
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=200))
 def test_any_text_is_the_same(text):
-    assert without_noise(text, in_machine_code=True) == without_noise(text)
+    assert without_noise(text, use_kernels=True) == without_noise(text)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.detect import judge
-from recrawl.detect.rdf import MAX_TANGLED, canonical_rdf
+from recrawl.detect import classify_change
+from recrawl.detect.data.rdf import MAX_TANGLED, canonical_rdf
 from recrawl.errors import InputError
 from recrawl.model import Capture
 
@@ -67,7 +67,7 @@ def test_terms_nested_without_end_are_not_followed(mime, before, inside, after):
     with pytest.raises(InputError, match="too deep"):
         canonical_rdf(deep, mime, "http://x/")
     head = f"HTTP/1.1 200 OK\r\nContent-Type: {mime}\r\n\r\n".encode()
-    judged = judge(Capture("http://x/", 0.0, 200, head, deep.encode()), None)
+    judged = classify_change(Capture("http://x/", 0.0, 200, head, deep.encode()), None)
     assert judged.validators.text_digest
 
 

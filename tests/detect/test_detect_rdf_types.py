@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from recrawl.detect import judge, known_after
-from recrawl.detect.learned_noise import HostNoise
-from recrawl.detect.rdf import MOST_LINKS, read_rdf
-from recrawl.detect.shown import shown
-from recrawl.detect.standards import Standards
+from recrawl.detect import classify_change, known_after
+from recrawl.detect.change_criteria import ChangeCriteria
+from recrawl.detect.data.rdf import MOST_LINKS, read_rdf
+from recrawl.detect.explanation import shown
+from recrawl.detect.noise.learned_noise import HostNoise
 from recrawl.detect.version import CostlyError, Effort
 from recrawl.model import Capture, ChangeKind, Verdict
 
@@ -37,7 +37,7 @@ def answer(text, mime, url="http://data.example/file", time=0.0, more=""):
 
 
 def verdict(one, other):
-    return judge(other, known_after(judge(one, None), None))
+    return classify_change(other, known_after(classify_change(one, None), None))
 
 
 @pytest.mark.parametrize("mime", [PLAIN, BYTES, ""])
@@ -67,8 +67,26 @@ def test_json_of_that_name():
     assert verdict(answer(one, "application/json", url), answer(other, "application/json", url, 9.0)).verdict == (
         Verdict.UNCHANGED
     )
-    named_otherwise = verdict(answer(one, "application/json"), answer(other, "application/json", time=9.0))
-    assert named_otherwise.verdict == Verdict.CHANGED  # JSON whose arrays have an order, as it says
+
+
+@pytest.mark.parametrize("mime", ["application/json", "application/vnd.api+json; charset=utf-8"])
+@pytest.mark.parametrize("listed", [False, True])
+def test_json_with_a_context_is_a_graph(mime, listed):
+    one, other, changed = (
+        f"[{text}]" if listed else text
+        for text in (SPELLINGS[".jsonld"][0].format("v"), *(SPELLINGS[".jsonld"][1].format(word) for word in "vw"))
+    )
+    assert verdict(answer(one, mime), answer(other, mime, time=9.0)).verdict == Verdict.UNCHANGED
+    assert verdict(answer(one, mime), answer(changed, mime, time=9.0)).verdict == Verdict.CHANGED
+
+
+@pytest.mark.parametrize(
+    "text", ['{{"shown": {{"@context": {{}}}}, "best": {0}}}', '{{"name": "@context", "best": {0}}}']
+)
+def test_json_with_a_context_further_inside_stays_json(text):
+    """Its arrays have an order."""
+    one, other = (answer(text.format(row), "application/json", time=9.0) for row in ('["a", "b"]', '["b", "a"]'))
+    assert verdict(one, other).verdict == Verdict.CHANGED
 
 
 @pytest.mark.parametrize("mime", ["application/x-turtle", "text/rdf+n3"])
@@ -93,17 +111,17 @@ def test_plain_text_of_such_a_name_stays_text():
 def test_bytes_that_are_no_text_stay_bytes():
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n\r\n"
     one = Capture("http://x/archive.nt", 0.0, 200, head, b"\x1f\x8b\x08\0\0\0")
-    assert not judge(one, None).validators.text_digest
+    assert not classify_change(one, None).validators.text_digest
 
 
 def test_only_what_may_be_rdf_leaves_the_process():
     with pytest.raises(CostlyError):
-        judge(answer(TURTLE.format("v"), PLAIN), None, effort=Effort.CHEAP)
-    assert judge(answer("Some text.", PLAIN), None, effort=Effort.CHEAP).validators.text_digest
+        classify_change(answer(TURTLE.format("v"), PLAIN), None, effort=Effort.CHEAP)
+    assert classify_change(answer("Some text.", PLAIN), None, effort=Effort.CHEAP).validators.text_digest
 
 
 def test_statements_are_shown_to_people():
-    seen = shown(answer(TURTLE.format("v"), BYTES, "http://x/a.ttl"), Standards(), HostNoise())
+    seen = shown(answer(TURTLE.format("v"), BYTES, "http://x/a.ttl"), ChangeCriteria(), HostNoise())
     assert any('<http://x/q> "v"' in line for line in seen.lines)
 
 
@@ -116,7 +134,7 @@ LINKED = """@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . @prefix owl:
 
 
 def test_what_a_graph_names_are_its_links():
-    found = judge(answer(LINKED, "text/turtle", "http://data.example/onto.ttl"), None)
+    found = classify_change(answer(LINKED, "text/turtle", "http://data.example/onto.ttl"), None)
     assert found.links_read
     assert found.links == (
         "http://data.example/more.ttl",
@@ -128,8 +146,8 @@ def test_what_a_graph_names_are_its_links():
 
 def test_links_of_json_ld_and_of_files_without_a_type():
     document = json.dumps({"@id": "http://x/a", "http://x/p": {"@id": "http://data.example/b"}})
-    assert judge(answer(document, "application/ld+json"), None).links == ("http://data.example/b",)
-    assert judge(answer(LINKED, BYTES, "http://data.example/o.ttl"), None).links
+    assert classify_change(answer(document, "application/ld+json"), None).links == ("http://data.example/b",)
+    assert classify_change(answer(LINKED, BYTES, "http://data.example/o.ttl"), None).links
 
 
 def test_a_new_link_in_data_is_a_new_link():
@@ -140,13 +158,15 @@ def test_a_new_link_in_data_is_a_new_link():
 
 
 def test_robots_that_are_asked_not_to_follow_do_not():
-    found = judge(answer(LINKED, "text/turtle", "http://data.example/o.ttl", more="X-Robots-Tag: nofollow\r\n"), None)
+    found = classify_change(
+        answer(LINKED, "text/turtle", "http://data.example/o.ttl", more="X-Robots-Tag: nofollow\r\n"), None
+    )
     assert not found.links
     assert len(found.shunned) == 4
 
 
 def test_what_cannot_be_parsed_says_nothing_of_links():
-    assert not judge(answer("<a> <b>", "text/turtle"), None).links_read
+    assert not classify_change(answer("<a> <b>", "text/turtle"), None).links_read
 
 
 def test_of_countless_links_the_first_are_told_whatever_their_order():

@@ -1,4 +1,4 @@
-"""Pages read in machine code and in the slow way: the same, whatever the page."""
+"""Pages read in compiled code and in the slow way: the same, whatever the page."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 
 from recrawl.detect import read_html
 from recrawl.detect.body import text_of
+from recrawl.detect.change_criteria import NO_PAGE_RULES, IgnoreRules, PageRules
 from recrawl.detect.fingerprint import MOST_PARTS, packed
-from recrawl.detect.html import Document
-from recrawl.detect.noise_keys import Difference, noise_key
-from recrawl.detect.rules import NO_PAGE_RULES, PageRules, Rules
-from recrawl.detect.scanned import scan_tidy_page
-from recrawl.formats.warc_stream import fastwarc
-from recrawl.living.quirks import CHARSETS, Lie, MapLie, Noise, Offer, PageQuirks
-from recrawl.living.render import Link, Subject, html, with_noise
+from recrawl.detect.html.html_document import Document
+from recrawl.detect.html.scanned_page import scan_wellformed_page
+from recrawl.detect.noise.noise_keys import Difference, noise_key
+from recrawl.formats.warc.warc_stream import fastwarc
+from recrawl_testweb.fault_injection import CHARSETS, PageFaults, PageNoise, SitemapLie, ValidatorLie, ValidatorOffer
+from recrawl_testweb.page_render import PageLink, PageSubject, html, with_noise
 
 pytest.importorskip("numba", reason="numba is not installed")
 
@@ -50,7 +50,7 @@ PIECES = (  # noqa: SIM905 - shorter so
 ).split("|")
 
 
-def told(read: Document, *, in_machine_code: bool) -> dict[str, object]:
+def told(read: Document, *, use_kernels: bool) -> dict[str, object]:
     """Everything that was read of a page."""
     fields = ("links", "canonical", "nofollow", "feeds", "base", "partial", "text")
     parts = read.parts.parts()
@@ -62,19 +62,19 @@ def told(read: Document, *, in_machine_code: bool) -> dict[str, object]:
         "said": (list(read.parts.path), list(read.parts.said), read.parts.written()),
         "parts": list(map(list, parts)),
         "packed": read.parts.columns() or (packed(parts) if len(parts.path) <= MOST_PARTS else None),
-        "samples": [read.parts.sample(parts, mask, in_machine_code=in_machine_code).tolist() for mask in masks],
+        "samples": [read.parts.sample(parts, mask, use_kernels=use_kernels).tolist() for mask in masks],
         "links outside": [read.links_outside(some) for some in paths],
     }
 
 
 def both(page: str, rules: PageRules = NO_PAGE_RULES) -> tuple[dict[str, object], dict[str, object], bool]:
-    """What is read of a page slowly and in machine code, and whether the second really was."""
-    slow, quick = read_html(page, URL, rules), read_html(page, URL, rules, in_machine_code=True)
-    return told(slow, in_machine_code=False), told(quick, in_machine_code=True), is_scanned(quick)
+    """What is read of a page slowly and in compiled code, and whether the second really was."""
+    slow, quick = read_html(page, URL, rules), read_html(page, URL, rules, use_kernels=True)
+    return told(slow, use_kernels=False), told(quick, use_kernels=True), is_scanned(quick)
 
 
 def same(page: str, rules: PageRules = NO_PAGE_RULES) -> bool:
-    """Whether the page was read in machine code; that it is the same is asserted."""
+    """Whether the page was read in compiled code; that it is the same is asserted."""
     slow, quick, scanned = both(page, rules)
     assert quick == slow
     return scanned
@@ -94,14 +94,14 @@ def is_scanned(page: Document) -> bool:
 @example("<p title=' id='>x<p data-a='b class=' class=c>y")
 @example("<p class='" + "a " * 200 + "'>x")
 @example("<p>&nbsp;<a href=x>y</a></p><p>\u3000<a href=x>y</a><!-- c --> </p>")
-def test_anything_is_read_the_same_in_machine_code(page: str) -> None:
+def test_anything_is_read_the_same_with_kernels(page: str) -> None:
     slow, quick, _ = both(page)
     assert quick == slow
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.text(st.sampled_from("<>/ab=\"' &;!-pti12\u00a0é"), max_size=60))
-def test_any_characters_are_read_the_same_in_machine_code(page: str) -> None:
+def test_any_characters_are_read_the_same_with_kernels(page: str) -> None:
     slow, quick, _ = both(page)
     assert quick == slow
 
@@ -148,7 +148,7 @@ WORDS = [
 @example("took<script></script> 5 s<p>took<p>5 s<p>took 5 s")
 @example("&nbsp;<script></script>a<script></script>b" * 40)
 @example("2026-01-02<p>10:20:30 Z<p>on 2026-01-02 at 10:20:30 Z")
-def test_any_words_are_read_the_same_in_machine_code(text: str) -> None:
+def test_any_words_are_read_the_same_with_kernels(text: str) -> None:
     assert same(f"<p>{text}")
 
 
@@ -161,11 +161,11 @@ def test_any_words_are_read_the_same_in_machine_code(text: str) -> None:
         "<script>//<![CDATA[\ndocument.write('<script src=x><\\/script>')</script>",
     ],
 )
-def test_what_is_odd_but_common_is_read_in_machine_code(tag: str) -> None:
+def test_what_is_odd_but_common_is_read_with_kernels(tag: str) -> None:
     assert same(f"<p>One{tag}two <a href=/y>three</a>")
 
 
-def test_common_pages_are_read_in_machine_code() -> None:
+def test_common_pages_are_read_with_kernels() -> None:
     page = (
         "<!doctype html><html lang=en><head><meta charset=utf-8><title>T 1</title><script>if (a < b) x('<p>')</script>"
         "<link rel=canonical href=/c><link rel=stylesheet href=s><style>p > a {}</style></head><body class='x-1'>"
@@ -175,20 +175,22 @@ def test_common_pages_are_read_in_machine_code() -> None:
     )
     assert same(page)
     assert same(page.replace("lead", "banner"))
-    assert same(page, Rules.parse(ignore_text="12 .*").of(URL))
-    assert not same(page, Rules.parse(".lead").of(URL))
+    assert same(page, IgnoreRules.parse(ignore_text="12 .*").of(URL))
+    assert not same(page, IgnoreRules.parse(".lead").of(URL))
 
 
 @pytest.mark.parametrize("charset", CHARSETS)
-def test_pages_of_the_living_web_are_read_in_machine_code(charset: str) -> None:
+def test_pages_of_the_test_web_are_read_with_kernels(charset: str) -> None:
     for noise in range(64):
-        quirks = PageQuirks(Offer(0), Lie(0), Noise(noise), charset, True, False, False, 0, MapLie(0))
-        links = [Link(f"/page/{noise + step}?a=1&b={step}", f"Page {step}") for step in range(5)]
-        subject = Subject(7, noise, 3, URL, "A & B", np.array([1e9, 2e9, 3e9]), 3e9, links, quirks)
+        fault_profile = PageFaults(
+            ValidatorOffer(0), ValidatorLie(0), PageNoise(noise), charset, True, False, False, 0, SitemapLie(0)
+        )
+        links = [PageLink(f"/page/{noise + step}?a=1&b={step}", f"Page {step}") for step in range(5)]
+        subject = PageSubject(7, noise, 3, URL, "A & B", np.array([1e9, 2e9, 3e9]), 3e9, links, fault_profile)
         assert same(with_noise(html(subject), now=3e9, key=noise))
 
 
-def test_a_deep_page_is_read_the_same_in_machine_code() -> None:
+def test_a_deep_page_is_read_the_same_with_kernels() -> None:
     assert same("<div class=a>" * 5_000 + "deep<a href=/x>down</a>" + "</div>" * 5_000)
 
 
@@ -204,19 +206,19 @@ def archived(folder: Path) -> Iterator[str]:
                     yield text_of(record.reader.read(LONGEST), kind)
 
 
-def test_pages_of_archives_are_read_the_same_in_machine_code() -> None:
+def test_pages_of_archives_are_read_the_same_with_kernels() -> None:
     read = [same(page) for page in archived(DATA)]
     assert any(read)
 
 
-def test_pages_of_many_archives_are_read_the_same_in_machine_code(data_folder: Path) -> None:
+def test_pages_of_many_archives_are_read_the_same_with_kernels(data_folder: Path) -> None:
     read = [same(page) for page in islice(archived(data_folder / "formats" / "warc"), 300)]
     assert sum(read) > len(read) / 2
 
 
 def test_half_the_pages_of_many_archives_need_no_parser(data_folder: Path) -> None:
     pages = {page for page in islice(archived(data_folder / "formats" / "warc"), 300) if "<" in page}
-    assert sum(scan_tidy_page(page) is not None for page in pages) > len(pages) / 2
+    assert sum(scan_wellformed_page(page) is not None for page in pages) > len(pages) / 2
 
 
 def test_a_page_with_many_tags_after_a_long_one_with_few_is_read_the_same() -> None:
@@ -228,7 +230,7 @@ COUNTED = """
 import gc
 from numba.core.dispatcher import Dispatcher
 from recrawl.detect import read_html
-from recrawl.detect.scanned import warm_up
+from recrawl.detect.html.scanned_page import warm_up
 
 def made():
     return sum(len(one.signatures) for one in gc.get_objects() if isinstance(one, Dispatcher))
@@ -236,8 +238,8 @@ def made():
 warm_up()
 before = made()
 words = " ".join(map(str, range(2_000)))
-page = read_html(f"<p class=x>One <a href=/b>three</a> 12:30</p>{words}", "http://a.org/", in_machine_code=True)
-page.parts.sample(page.parts.parts(), frozenset(), in_machine_code=True)
+page = read_html(f"<p class=x>One <a href=/b>three</a> 12:30</p>{words}", "http://a.org/", use_kernels=True)
+page.parts.sample(page.parts.parts(), frozenset(), use_kernels=True)
 print(type(page.runs).__name__, before > 0, made() - before)
 """
 
@@ -247,7 +249,7 @@ print(type(page.runs).__name__, before > 0, made() - before)
     st.lists(st.text(st.sampled_from("abZ_ 019.,:-#é漢"), max_size=40), max_size=8),
     st.integers(0, 3),
 )
-def test_templates_are_the_same_in_machine_code(lines: list[str], long: int) -> None:
+def test_templates_are_the_same_with_kernels(lines: list[str], long: int) -> None:
     assert same("".join(f"<p>{line}{' x1' * 70 * long}</p>" for line in lines))
 
 

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.detect.shingle_terms import WIDTH
-from recrawl.detect.shingles import MOST, shingles, similarity
+from recrawl.detect.text.shingles import MOST, WIDTH, shingles, similarity
 
 WORDS = st.lists(st.sampled_from(["red", "green", "blue", "größe", "the", "a", "x" * 200]), max_size=60)
 
@@ -71,8 +70,8 @@ TEXTS = st.lists(st.sampled_from(["a", "ab", "größe", "x" * 63, "y" * 64, "z" 
 
 @settings(max_examples=100, deadline=None)
 @given(TEXTS, st.integers(0, 400), st.sampled_from([1, 16, 256]))
-def test_numbers_are_the_same_in_machine_code(text, more, most):
+def test_numbers_are_the_same_with_kernels(text, more, most):
     pytest.importorskip("numba", reason="numba is not installed")
     for longer in (text, text * 5, f" {text}{' '.join(map(str, range(more)))}"):
-        quick = shingles(longer, most, in_machine_code=True)
+        quick = shingles(longer, most, use_kernels=True)
         assert quick.tolist() == shingles(longer, most).tolist()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.detect import Judgement, Known, judge, known_after
+from recrawl.detect import ChangeResult, PageState, classify_change, known_after
 from recrawl.detect.version import MAX_READ
 from recrawl.model import UNCOUNTED, Capture, ChangeKind, Outcome, Validators, Verdict
 
@@ -27,20 +27,20 @@ def answer(
     return Capture(URL, 0.0, status, "\r\n".join(lines).encode(), body, truncated=truncated)
 
 
-def judge_all(*captures: Capture) -> list[Judgement]:
+def evaluate_splits(*captures: Capture) -> list[ChangeResult]:
     known, judgements = None, []
     for capture in captures:
-        judgements.append(judge(capture, known))
+        judgements.append(classify_change(capture, known))
         if judgements[-1].outcome <= Outcome.GONE or known is not None:
             known = known_after(judgements[-1], known)
     return judgements
 
 
-def second(first: Capture, then: Capture) -> Judgement:
-    return judge_all(first, then)[1]
+def second(first: Capture, then: Capture) -> ChangeResult:
+    return evaluate_splits(first, then)[1]
 
 
-def said(judged: Judgement) -> tuple[Outcome, Verdict, ChangeKind]:
+def said(judged: ChangeResult) -> tuple[Outcome, Verdict, ChangeKind]:
     return judged.outcome, judged.verdict, judged.kinds
 
 
@@ -48,7 +48,9 @@ PAGE = "<title>T</title><p>Some text</p><a href=/one>one</a><a href=http://other
 
 
 def test_the_first_answer_opens_a_history():
-    judged = judge(answer(PAGE, "text/html", 'ETag: "1"', "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT"), None)
+    judged = classify_change(
+        answer(PAGE, "text/html", 'ETag: "1"', "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT"), None
+    )
     assert said(judged) == (Outcome.FETCHED, Verdict.UNKNOWN, NO_KIND)
     assert judged.links == ("http://example.org/one", "http://other.example/")
     assert (judged.validators.etag, judged.validators.last_modified) == ('"1"', "Sun, 06 Nov 1994 08:49:37 GMT")
@@ -61,11 +63,11 @@ def test_the_first_answer_opens_a_history():
     )
 
 
-@pytest.mark.parametrize("known", [None, Known()])
+@pytest.mark.parametrize("known", [None, PageState()])
 def test_nothing_known_is_nothing_known(known):
-    assert judge(answer(PAGE), known).verdict == Verdict.UNKNOWN
-    assert judge(answer(status=404), known).verdict == Verdict.UNKNOWN
-    assert judge(answer(status=304), known).verdict == Verdict.UNKNOWN
+    assert classify_change(answer(PAGE), known).verdict == Verdict.UNKNOWN
+    assert classify_change(answer(status=404), known).verdict == Verdict.UNKNOWN
+    assert classify_change(answer(status=304), known).verdict == Verdict.UNKNOWN
 
 
 def test_the_same_bytes_are_unchanged():
@@ -110,7 +112,7 @@ def test_links_are_counted_by_side_and_by_memory():
     def page(*hrefs):
         return answer("".join(f"<a href='{href}'></a>" for href in hrefs))
 
-    first, added, removed, back = judge_all(
+    first, added, removed, back = evaluate_splits(
         page("/a"),
         page("/a", "/b", "http://other.example/", "http://www.example.org/"),
         page("/a"),
@@ -126,7 +128,7 @@ def test_links_are_counted_by_side_and_by_memory():
 
 
 def test_a_link_known_from_before_is_added_but_not_new():
-    _, gone, back = judge_all(answer("<a href=/a></a>"), answer("<i>"), answer("<a href=/a></a>"))
+    _, gone, back = evaluate_splits(answer("<a href=/a></a>"), answer("<i>"), answer("<a href=/a></a>"))
     assert gone.kinds & LINKS
     assert said(back) == (Outcome.FETCHED, Verdict.CHANGED, CONTENT | LINKS)
     assert (back.new_internal, back.added_internal) == (0, 1)
@@ -137,14 +139,14 @@ def test_304_is_unchanged_and_may_renew_validators():
     judged = second(first, answer(b"", "", 'ETag: "1b"', status=304))
     assert said(judged) == (Outcome.NOT_MODIFIED, Verdict.UNCHANGED, NO_KIND)
     assert (judged.validators.etag, judged.validators.last_modified) == ('"1b"', "then")
-    assert judged.validators.digest == judge(first, None).validators.digest
+    assert judged.validators.digest == classify_change(first, None).validators.digest
     assert (judged.mime, judged.links_read, judged.new_internal) == ("text/html", False, 0)
 
 
 @pytest.mark.parametrize("status", [404, 410])
 def test_going_and_coming_back_are_changes_once(status):
     gone = answer("not here", status=status)
-    _, left, still, back, same = judge_all(answer(PAGE), gone, gone, answer(PAGE), answer(PAGE))
+    _, left, still, back, same = evaluate_splits(answer(PAGE), gone, gone, answer(PAGE), answer(PAGE))
     assert said(left) == (Outcome.GONE, Verdict.CHANGED, ChangeKind.EXISTENCE)
     assert (left.links_read, left.links) == (True, ())
     assert said(still) == (Outcome.GONE, Verdict.UNCHANGED, NO_KIND)
@@ -154,7 +156,7 @@ def test_going_and_coming_back_are_changes_once(status):
 
 
 def test_a_page_that_was_never_there_can_appear():
-    assert said(judge_all(answer(status=404), answer(PAGE))[1]) == (
+    assert said(evaluate_splits(answer(status=404), answer(PAGE))[1]) == (
         Outcome.FETCHED,
         Verdict.CHANGED,
         ChangeKind.EXISTENCE,
@@ -162,8 +164,12 @@ def test_a_page_that_was_never_there_can_appear():
 
 
 def test_304_for_a_page_that_was_gone_is_a_return():
-    known = Known(Validators(etag='"1"'), gone=True)
-    assert said(judge(answer(status=304), known)) == (Outcome.NOT_MODIFIED, Verdict.CHANGED, ChangeKind.EXISTENCE)
+    known = PageState(Validators(etag='"1"'), gone=True)
+    assert said(classify_change(answer(status=304), known)) == (
+        Outcome.NOT_MODIFIED,
+        Verdict.CHANGED,
+        ChangeKind.EXISTENCE,
+    )
 
 
 FAILURES = [
@@ -183,7 +189,7 @@ FAILURES = [
 
 @pytest.mark.parametrize(("failure", "outcome"), FAILURES)
 def test_failures_say_nothing_and_forget_nothing(failure, outcome):
-    first, failed, same, changed = judge_all(answer(PAGE), failure, answer(PAGE), answer(PAGE + "<p>more"))
+    first, failed, same, changed = evaluate_splits(answer(PAGE), failure, answer(PAGE), answer(PAGE + "<p>more"))
     assert said(failed) == (outcome, Verdict.UNKNOWN, NO_KIND)
     assert (failed.validators, failed.mime, failed.links_read) == (first.validators, "text/html", False)
     assert same.verdict == Verdict.UNCHANGED
@@ -192,7 +198,7 @@ def test_failures_say_nothing_and_forget_nothing(failure, outcome):
 
 @pytest.mark.parametrize(("failure", "outcome"), FAILURES)
 def test_a_failure_first_leaves_the_history_closed(failure, outcome):
-    failed = judge(failure, None)
+    failed = classify_change(failure, None)
     assert (failed.outcome, failed.verdict, failed.validators) == (outcome, Verdict.UNKNOWN, Validators())
 
 
@@ -201,7 +207,9 @@ def moved(to: str | None, status: int = 301) -> Capture:
 
 
 def test_a_redirect_is_judged_by_its_target():
-    first, same, other, page = judge_all(moved("/a"), moved("http://example.org/a", 302), moved("/b"), answer(PAGE))
+    first, same, other, page = evaluate_splits(
+        moved("/a"), moved("http://example.org/a", 302), moved("/b"), answer(PAGE)
+    )
     assert said(first) == (Outcome.REDIRECTED, Verdict.UNKNOWN, NO_KIND)
     assert (first.redirect_to, first.links, first.links_read) == ("http://example.org/a", (), True)
     assert said(same) == (Outcome.REDIRECTED, Verdict.UNCHANGED, NO_KIND)
@@ -223,7 +231,7 @@ def test_a_session_in_the_target_is_noise():
 
 @pytest.mark.parametrize("to", [None, "", "mailto:a@b.example", "http://["])
 def test_a_redirect_to_nowhere_is_still_an_answer(to):
-    judged = judge(moved(to), None)
+    judged = classify_change(moved(to), None)
     assert (judged.outcome, judged.redirect_to) == (Outcome.REDIRECTED, "")
 
 
@@ -269,7 +277,7 @@ def test_other_bytes_are_compared_as_bytes(mime):
 
 
 def test_a_page_without_a_type_is_looked_at():
-    assert judge(answer("\ufeff <!DOCTYPE HTML><a href=/x>", ""), None).links == ("http://example.org/x",)
+    assert classify_change(answer("\ufeff <!DOCTYPE HTML><a href=/x>", ""), None).links == ("http://example.org/x",)
 
 
 def test_another_type_is_a_change():
@@ -291,7 +299,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(("header", "body"), BROKEN)
 def test_what_cannot_be_decoded_is_judged_by_its_bytes(header, body):
-    first, same, other = judge_all(
+    first, same, other = evaluate_splits(
         answer(body, "text/html", header), answer(body, "text/html", header), answer(body + b"!", "text/html", header)
     )
     assert (first.verdict, first.links_read) == (Verdict.UNKNOWN, False)
@@ -300,7 +308,7 @@ def test_what_cannot_be_decoded_is_judged_by_its_bytes(header, body):
 
 
 def test_a_body_longer_than_we_keep_is_judged_by_its_beginning():
-    first, same, other = judge_all(*(answer(body, truncated="length") for body in ("abc", "abc", "abd")))
+    first, same, other = evaluate_splits(*(answer(body, truncated="length") for body in ("abc", "abc", "abd")))
     assert said(same) == (Outcome.FETCHED, Verdict.UNCHANGED, NO_KIND)
     assert said(other) == (Outcome.FETCHED, Verdict.CHANGED, CONTENT)
     assert not first.links_read
@@ -309,7 +317,7 @@ def test_a_body_longer_than_we_keep_is_judged_by_its_beginning():
 def test_broken_json_is_judged_by_its_bytes():
     assert second(answer("{", "application/json"), answer("{ ", "application/json")).verdict == Verdict.CHANGED
     deep = answer("[" * 100_000, "application/json")
-    assert judge(deep, None).outcome == Outcome.FETCHED
+    assert classify_change(deep, None).outcome == Outcome.FETCHED
 
 
 captures = st.builds(
@@ -329,7 +337,7 @@ captures = st.builds(
 def test_any_sequence_of_answers_makes_sense(sequence):
     known = None
     for capture in sequence:
-        judged = judge(capture, known)
+        judged = classify_change(capture, known)
         failed = judged.outcome > Outcome.GONE
         assert judged.size == len(capture.raw_body)
         assert (judged.verdict == Verdict.CHANGED) <= bool(judged.kinds)
@@ -340,18 +348,18 @@ def test_any_sequence_of_answers_makes_sense(sequence):
         assert judged.new_internal <= judged.added_internal
         assert judged.new_external <= judged.added_external
         assert bool(judged.links) <= judged.links_read
-        assert judge(replace(capture), known) == judged  # a function of its arguments
+        assert classify_change(replace(capture), known) == judged  # a function of its arguments
         unasked = judged.outcome == Outcome.NOT_MODIFIED and (known is None or known.validators == Validators())
         if not failed and not unasked:
             known = known_after(judged, known)
-            repeated = judge(capture, known)
+            repeated = classify_change(capture, known)
             assert repeated.verdict == Verdict.UNCHANGED
             assert repeated.kinds == NO_KIND
 
 
 def test_a_page_too_long_to_take_apart_is_judged_by_its_bytes():
     long = PAGE + "<p>x" * (MAX_READ // 4)
-    first, same, other = judge_all(answer(long), answer(long), answer(long.replace("Some", "Same", 1)))
+    first, same, other = evaluate_splits(answer(long), answer(long), answer(long.replace("Some", "Same", 1)))
     assert not first.links_read
     assert first.validators.text_digest == b""
     assert same.verdict == Verdict.UNCHANGED
@@ -362,12 +370,14 @@ def test_a_page_too_long_to_take_apart_is_judged_by_its_bytes():
     "page", ["<div>" * 300_000, "</div>" * 300_000 + "<section><UL>" * 200_000 + "</ul>" * 400_000]
 )
 def test_a_page_too_deep_to_take_apart_is_judged_by_its_bytes(page):
-    first, other = judge_all(answer(page), answer(page + "x"))
+    first, other = evaluate_splits(answer(page), answer(page + "x"))
     assert not first.links_read
     assert first.validators.text_digest == b""
     assert said(other) == (Outcome.FETCHED, Verdict.CHANGED, CONTENT)
 
 
 def test_a_long_page_is_not_taken_for_a_deep_one():
-    judged = judge(answer("<ul>" + "<li><div>item</div>" * 30_000 + "</div>" * 9 + "<a href=/end>end</a>"), None)
+    judged = classify_change(
+        answer("<ul>" + "<li><div>item</div>" * 30_000 + "</div>" * 9 + "<a href=/end>end</a>"), None
+    )
     assert judged.links == ("http://example.org/end",)

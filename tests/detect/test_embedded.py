@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.detect.embedded import (
+from recrawl.detect.html.embedded_resources import (
     MOST_ALTERNATIVES,
     MOST_EMBEDS,
     embedded_in_css,
@@ -16,7 +16,7 @@ from recrawl.detect.embedded import (
 )
 from recrawl.detect.version import CostlyError, Effort
 from recrawl.model import Capture
-from recrawl.model.embeds import EmbedKind
+from recrawl.model.captures import EmbedKind
 
 BASE = "http://site.example/dir/page.html"
 

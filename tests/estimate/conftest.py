@@ -21,13 +21,13 @@ def two_hosts() -> Callable[[int, int], TwoHosts]:
     return _two_hosts
 
 
-def _two_hosts(n: int, seed: int, looks: int = 8) -> TwoHosts:
+def _two_hosts(n: int, seed: int, observations: int = 8) -> TwoHosts:
     rng = np.random.default_rng(seed)
     host, fast = np.arange(n) % 2, rng.integers(0, 2, n)
     rate = np.where(host, 1 / 10, 1 / 100) * np.where(fast, 3.0, 1 / 3) / DAY
-    gaps = rng.uniform(3, 30, (n, looks)) * DAY
-    changed = rng.random((n, looks)) < -np.expm1(-rate[:, None] * gaps)
+    gaps = rng.uniform(3, 30, (n, observations)) * DAY
+    changed = rng.random((n, observations)) < -np.expm1(-rate[:, None] * gaps)
     time = np.concatenate([np.zeros((n, 1)), np.cumsum(gaps, axis=1)], axis=1)
     verdict = np.concatenate([np.zeros((n, 1)), np.where(changed, Verdict.CHANGED, Verdict.UNCHANGED)], axis=1)
-    visits = Visits.of(np.repeat(np.arange(n), looks + 1), time.ravel(), verdict=verdict.ravel().astype(int))
+    visits = Visits.of(np.repeat(np.arange(n), observations + 1), time.ravel(), verdict=verdict.ravel().astype(int))
     return visits, host, np.where(fast, 9.0, 1.0) / DAY, rate

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from recrawl.estimate.cluster_intensity import ClusterIntensity
-from recrawl.estimate.estimator import Evidence
+from recrawl.estimate.estimator import RateEvidence
 from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
+from recrawl.estimate.operational.cluster_intensity import ClusterIntensity
 from recrawl.model import Verdict, Visits
 from recrawl.model.histories import Histories
 from recrawl.time import DAY
@@ -30,13 +30,13 @@ def cells(monkeypatch, years: float) -> int:
         return plain(self, changes, exposure, of)
 
     monkeypatch.setattr(ClusterIntensity, "_factors", counted)
-    belief = ESTIMATORS[DEFAULT](Evidence(Histories.from_visits(visits), (host, host)))
+    belief = ESTIMATORS[DEFAULT](RateEvidence(Histories.from_visits(visits), (host, host)))
     monkeypatch.setattr(ClusterIntensity, "_factors", plain)
     assert np.isfinite(belief.quantile(0.5)).all()
     return count[0]
 
 
 def test_as_many_visits_over_sixteen_times_the_years_cost_hardly_more(monkeypatch):
-    monkeypatch.setattr("recrawl.estimate.cluster_intensity._FEW_CELLS", 1 << 12)
+    monkeypatch.setattr("recrawl.estimate.operational.cluster_intensity._FEW_CELLS", 1 << 12)
     one, many = cells(monkeypatch, 3.0), cells(monkeypatch, 48.0)
     assert 0 < many < 2 * one

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from recrawl.estimate.estimator import Evidence
-from recrawl.estimate.operational_posterior import OperationalPosterior
-from recrawl.estimate.tempo_state import Factor
+from recrawl.estimate.estimator import RateEvidence
+from recrawl.estimate.operational.factor_state import TimeFactor
+from recrawl.estimate.operational.operational_posterior import OperationalPosterior
 from recrawl.model import Histories, Visits
 from recrawl.time import DAY
 
@@ -26,11 +26,12 @@ def evidence():
         time.append(at * DAY)
         verdict.append(np.where(changed, 2, 1))
     visits = Visits.of(np.concatenate(page), np.concatenate(time), verdict=np.concatenate(verdict))
-    return Evidence(Histories.from_visits(visits), (np.zeros(60, np.int64), np.arange(60) // 20))
+    return RateEvidence(Histories.from_visits(visits), (np.zeros(60, np.int64), np.arange(60) // 20))
 
 
 @pytest.mark.parametrize(
-    "factors", [(Factor.BURSTS,), (Factor.CLUSTERS,), (Factor.CLUSTERS, Factor.BURSTS), (Factor.AGE,), ()]
+    "factors",
+    [(TimeFactor.BURSTS,), (TimeFactor.CLUSTERS,), (TimeFactor.CLUSTERS, TimeFactor.BURSTS), (TimeFactor.AGE,), ()],
 )
 def test_rates_are_those_of_an_average_day_whatever_makes_time_run(evidence, factors):
     """Where bursts were switched on, pages that change every 50 days were once shown as every 8 years."""
@@ -40,7 +41,9 @@ def test_rates_are_those_of_an_average_day_whatever_makes_time_run(evidence, fac
     assert (belief.quantile(0.05) * DAY)[STOPPED:].mean() < 0.02 < (belief.quantile(0.95) * DAY)[STOPPED:].mean()
 
 
-@pytest.mark.parametrize("factors", [(Factor.BURSTS,), (Factor.CLUSTERS,), (Factor.CLUSTERS, Factor.BURSTS)])
+@pytest.mark.parametrize(
+    "factors", [(TimeFactor.BURSTS,), (TimeFactor.CLUSTERS,), (TimeFactor.CLUSTERS, TimeFactor.BURSTS)]
+)
 def test_pages_that_stopped_512_days_ago_are_believed_slow(evidence, factors):
     belief = OperationalPosterior().with_factors(evidence, factors)
     assert (belief.quantile(0.5)[:STOPPED] * DAY < 1 / 30).all()

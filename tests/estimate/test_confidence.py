@@ -27,10 +27,10 @@ def log_likelihood(row, rate):
 
 
 gap = st.floats(1e-6, 1e9)
-look = st.tuples(gap, st.booleans())
+observation = st.tuples(gap, st.booleans())
 
 
-@given(st.lists(st.lists(look, max_size=12), max_size=5), st.sampled_from([0.5, 0.9, 0.99]))
+@given(st.lists(st.lists(observation, max_size=12), max_size=5), st.sampled_from([0.5, 0.9, 0.99]))
 @settings(deadline=None)
 def test_the_ends_are_where_the_likelihood_has_fallen_so_far(rows, level):
     histories = ragged(rows)
@@ -54,7 +54,7 @@ def test_the_ends_are_where_the_likelihood_has_fallen_so_far(rows, level):
                 assert at_best - log_likelihood(row, end) == pytest.approx(fall, rel=1e-5, abs=1e-6)
 
 
-@given(st.lists(st.lists(look, max_size=12), max_size=5), st.floats(1e-3, 1e3))
+@given(st.lists(st.lists(observation, max_size=12), max_size=5), st.floats(1e-3, 1e3))
 @settings(deadline=None)
 def test_intervals_are_never_nan_and_scale_with_time(rows, factor):
     histories, scaled = ragged(rows), ragged([[(g * factor, flag) for g, flag in row] for row in rows])
@@ -89,15 +89,15 @@ def test_the_most_informative_gap():
     assert x[says.argmax()] == pytest.approx(1.594, abs=2e-3)
 
 
-@pytest.mark.parametrize("looks", [3, 10, 30])
-def test_nine_of_ten_intervals_hold_the_truth(looks):
-    rng = np.random.default_rng(looks)
+@pytest.mark.parametrize("observations", [3, 10, 30])
+def test_nine_of_ten_intervals_hold_the_truth(observations):
+    rng = np.random.default_rng(observations)
     pages = 2000
     rate = np.exp(rng.normal(np.log(0.03), 1.0, pages))
-    gaps = np.exp(rng.normal(np.log(10.0), 1.0, (pages, looks)))
+    gaps = np.exp(rng.normal(np.log(10.0), 1.0, (pages, observations)))
     changed = rng.random(gaps.shape) < -np.expm1(-rate[:, None] * gaps)
     nothing = np.full(pages, np.nan)
-    offsets = np.arange(pages + 1) * looks
+    offsets = np.arange(pages + 1) * observations
     histories = Histories(np.arange(pages), offsets, gaps.ravel(), changed.ravel(), nothing, nothing, nothing)
     low, high = confidence.likelihood_ratio(histories, 0.9)
     held = np.mean((low <= rate) & (rate <= high))

@@ -7,22 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.estimate import last_modified, oracle, trust
-from recrawl.estimate.trust import Statements, Trust
+from recrawl.estimate.posterior import dated_posterior
+from recrawl.estimate.signals import exact_times, source_trust
+from recrawl.estimate.signals.source_trust import SourceStatements, SourceTrust
 from recrawl.model import Histories, Visits
 from recrawl.time import DAY
 
 START = 1.6e9
 
 
-def site(rng, pages=200, looks=20, law="honest"):
+def site(rng, pages=200, observations=20, law="honest"):
     """A host of Poisson pages, looked at now and then: histories, statements by the law, and true rates."""
     rate = np.exp(rng.normal(np.log(1 / 20), 1.0, pages)) / DAY
-    gaps = np.exp(rng.normal(np.log(10), 1.0, (pages, looks))) * DAY
+    gaps = np.exp(rng.normal(np.log(10), 1.0, (pages, observations))) * DAY
     time = START + np.concatenate([np.zeros((pages, 1)), np.cumsum(gaps, axis=1)], axis=1)
     changed, latest = np.zeros(time.shape, bool), np.empty(time.shape)
     latest[:, 0] = START - rng.exponential(1 / rate)
-    for k in range(1, looks + 1):
+    for k in range(1, observations + 1):
         back = rng.exponential(1 / rate)
         changed[:, k] = back < gaps[:, k - 1]
         latest[:, k] = np.where(changed[:, k], time[:, k] - back, latest[:, k - 1])
@@ -34,13 +35,13 @@ def site(rng, pages=200, looks=20, law="honest"):
         "ahead": latest + 400 * DAY,
         "epoch": np.zeros_like(time),
     }[law]
-    page = np.repeat(np.arange(pages), looks + 1)
+    page = np.repeat(np.arange(pages), observations + 1)
     visits = Visits.of(page, time.ravel(), verdict=np.where(changed, 2, 1).ravel())
-    return Histories.from_visits(visits), Statements(page, time.ravel(), said.ravel()), rate
+    return Histories.from_visits(visits), SourceStatements(page, time.ravel(), said.ravel()), rate
 
 
 def test_an_exact_rate_is_changes_over_time_and_nothing_where_nothing_was_observed():
-    found = oracle.rate([2, 0, 0], [20.0, 8.0, 0.0])
+    found = exact_times.rate([2, 0, 0], [20.0, 8.0, 0.0])
     np.testing.assert_array_equal(found, [0.1, 0.0, np.nan])
 
 
@@ -49,15 +50,15 @@ def test_an_exact_rate_is_changes_over_time_and_nothing_where_nothing_was_observ
 
 def checked_by_hand(times, changed, said, claimed):
     """(gap, tested, true, about_change) of one statement about one page; look k closes the gap of changed[k]."""
-    if claimed > said + trust.INSTANT:
+    if claimed > said + source_trust.INSTANT:
         return None, True, False, True
     claimed = min(claimed, said)
     place = next((k for k, time in enumerate(times) if time >= claimed), None)
     if place is None:
-        return trust.AFTER_ALL_LOOKS, False, True, None
+        return source_trust.AFTER_ALL_OBSERVATIONS, False, True, None
     last = max([place] + [k for k, time in enumerate(times) if time <= said])
     fine = (place == 0 or changed[place]) and not any(changed[place + 1 : last + 1])
-    gap = place - 1 if place > 0 else trust.BEFORE_ALL_LOOKS
+    gap = place - 1 if place > 0 else source_trust.BEFORE_ALL_OBSERVATIONS
     return gap, last > 0, fine, changed[last] if last > 0 else None
 
 
@@ -75,8 +76,8 @@ def test_statements_are_judged_as_by_hand(times, flags, said):
     others = Visits.of([1, 1, 9, 9], [0.0, 5.0, 0.0, 7.0], verdict=[0, 2, 0, 2])
     own = Visits.of(np.full(len(times), 5), times, verdict=verdict)
     histories = Histories.from_visits(Visits.concatenate([others, own]))
-    statements = Statements(np.full(len(said), 5), *(np.array(column) for column in zip(*said, strict=True)))
-    found = trust.check(histories, statements)
+    statements = SourceStatements(np.full(len(said), 5), *(np.array(column) for column in zip(*said, strict=True)))
+    found = source_trust.check(histories, statements)
     for i, (time, claimed) in enumerate(said):
         gap, tested, fine, about = checked_by_hand(times, [False, *flags[1 : len(times)]], time, claimed)
         assert found.tested[i] == tested
@@ -93,7 +94,7 @@ def test_statements_are_judged_as_by_hand(times, flags, said):
 )
 def test_only_the_honest_host_is_heard(law, heard):
     histories, statements, _ = site(np.random.default_rng(5), law=law)
-    counted = trust.count(trust.check(histories, statements), np.zeros(len(histories), dtype=np.int64))
+    counted = source_trust.count(source_trust.check(histories, statements), np.zeros(len(histories), dtype=np.int64))
     assert (counted.of(np.zeros(1, dtype=np.int64))[0] > 0.9) == heard
     if not heard:
         assert counted.of(np.zeros(1, dtype=np.int64))[0] == 0.0
@@ -105,14 +106,14 @@ def test_hosts_are_judged_apart_and_periods_add_up():
     lying = honest.changed_at.copy()
     lying[honest.page >= 100] = honest.time[honest.page >= 100]
     host = np.where(np.arange(200) < 100, 7, 3)
-    checked = trust.check(histories, Statements(honest.page, honest.time, lying))
-    counted = trust.count(checked, host)
+    checked = source_trust.check(histories, SourceStatements(honest.page, honest.time, lying))
+    counted = source_trust.count(checked, host)
     assert counted.group.tolist() == [3, 7]
     assert counted.weights()[0] == 0.0
     assert counted.weights()[1] > 0.9
     assert counted.of(np.array([7, 99, 3])).tolist() == [counted.weights()[1], 0.0, 0.0]
     halves = [
-        trust.count(trust.Checked(*(column[part] for column in checked)), host)
+        source_trust.count(source_trust.CheckedStatements(*(column[part] for column in checked)), host)
         for part in (slice(0, 2000), slice(2000, None))
     ]
     together = halves[0].plus(halves[1])
@@ -121,8 +122,10 @@ def test_hosts_are_judged_apart_and_periods_add_up():
 
 
 def test_a_host_that_said_little_is_not_heard_yet():
-    assert Trust(np.array([1]), np.array([[1, 0]]), np.array([[50, 0]]), np.array([[51, 0]])).weights()[0] == 0.0
-    nobody = trust.count(trust.check(Histories.concatenate([]), Statements(*(np.empty(0),) * 3)), np.empty(0, np.int64))
+    assert SourceTrust(np.array([1]), np.array([[1, 0]]), np.array([[50, 0]]), np.array([[51, 0]])).weights()[0] == 0.0
+    nobody = source_trust.count(
+        source_trust.check(Histories.concatenate([]), SourceStatements(*(np.empty(0),) * 3)), np.empty(0, np.int64)
+    )
     assert nobody.of(np.array([4])).tolist() == [0.0]
 
 
@@ -133,8 +136,8 @@ HEARD = np.ones(1)
 
 def dated(histories, page, time, changed_at, weight=HEARD):
     """(gap, days from the change to the look) of what statements date, in days."""
-    said = Statements(np.asarray(page), np.asarray(time) * DAY, np.asarray(changed_at) * DAY)
-    found = last_modified.dates(histories, said, weight)
+    said = SourceStatements(np.asarray(page), np.asarray(time) * DAY, np.asarray(changed_at) * DAY)
+    found = dated_posterior.dates(histories, said, weight)
     return list(zip(found.gap.tolist(), (found.age / DAY).tolist(), strict=True))
 
 
@@ -146,7 +149,7 @@ def test_changes_are_dated_by_hand():
     #   first look at 100 days (changed 4 before), changed at 107 (look 110), quiet, changed at 125 (look 140)
     days = [100.0, 110.0, 120.0, 140.0]
     found = dated(history(days, [0, 2, 1, 2]), [1] * 4, days, [96.0, 107.0, 107.0, 125.0])
-    assert found == [(0, 3.0), (2, 15.0), (trust.BEFORE_ALL_LOOKS, 4.0)]
+    assert found == [(0, 3.0), (2, 15.0), (source_trust.BEFORE_ALL_OBSERVATIONS, 4.0)]
 
 
 def test_who_is_not_heard_dates_nothing():
@@ -168,7 +171,13 @@ def test_what_the_looks_contradict_dates_nothing():
 def test_strange_statements_are_no_statements():
     histories = Histories.from_visits(Visits.of([1, 1, 4], [1e9, 2e9, 1e9], verdict=[0, 2, 0]))
     page = np.array([1, 1, 1, 77, 4])
-    said = Statements(page, np.array([2e9, np.nan, 2e9, 2e9, 1e9]), np.array([-np.inf, 1.5e9, np.nan, 1.5e9, 0.9e9]))
-    found = last_modified.dates(histories, said, np.ones(2))
-    assert (found.row.tolist(), found.gap.tolist(), found.age.tolist()) == ([1], [trust.BEFORE_ALL_LOOKS], [1e8])
-    assert len(last_modified.dates(Histories.concatenate([]), said, np.empty(0)).row) == 0
+    said = SourceStatements(
+        page, np.array([2e9, np.nan, 2e9, 2e9, 1e9]), np.array([-np.inf, 1.5e9, np.nan, 1.5e9, 0.9e9])
+    )
+    found = dated_posterior.dates(histories, said, np.ones(2))
+    assert (found.row.tolist(), found.gap.tolist(), found.age.tolist()) == (
+        [1],
+        [source_trust.BEFORE_ALL_OBSERVATIONS],
+        [1e8],
+    )
+    assert len(dated_posterior.dates(Histories.concatenate([]), said, np.empty(0)).row) == 0

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recrawl.estimate import empirical_bayes
-from recrawl.estimate.empirical_bayes import UNKNOWN_RATE, fit_group_priors, fit_prior
+from recrawl.estimate.posterior import gamma_posterior
+from recrawl.estimate.posterior.gamma_posterior import UNKNOWN_RATE, fit_group_priors, fit_prior
 from recrawl.model import GammaBelief, Histories
 from recrawl.model.arrays import offsets_of
 
 
-def population(rates, looks, seed=0, gap=10.0):
+def population(rates, observations, seed=0, gap=10.0):
     rng = np.random.default_rng(seed)
-    row = np.repeat(np.arange(len(rates)), looks)
+    row = np.repeat(np.arange(len(rates)), observations)
     gaps = rng.exponential(gap, len(row))
     changed = rng.random(len(row)) < -np.expm1(-rates[row] * gaps)
     nothing = np.full(len(rates), np.nan)
@@ -89,10 +89,10 @@ def test_the_order_of_pages_within_groups_does_not_matter():
 def test_samples_are_spread_evenly_over_each_group():
     histories = population(np.ones(1_000), 1)
     group = np.repeat([0, 1], [900, 100])
-    chosen = empirical_bayes.evenly_spread(histories, group, 90)
+    chosen = gamma_posterior.evenly_spread(histories, group, 90)
     assert np.bincount(group[chosen]).tolist() == [90, 90]
     assert np.diff(chosen[:90]).max() <= 11
-    assert empirical_bayes.evenly_spread(histories, group, 10_000).tolist() == list(range(1_000))
+    assert gamma_posterior.evenly_spread(histories, group, 10_000).tolist() == list(range(1_000))
 
 
 def test_a_given_parent_is_followed():

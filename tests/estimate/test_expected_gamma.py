@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from recrawl.estimate.empirical_bayes import fit_group_priors, fit_prior
-from recrawl.estimate.estimator import Evidence
-from recrawl.estimate.expected_gamma import fit_sharpened_gamma, log_evidence
-from recrawl.estimate.posterior import GammaPosterior
+from recrawl.estimate.estimator import RateEvidence
+from recrawl.estimate.posterior.expected_rates import fit_sharpened_gamma, log_evidence
+from recrawl.estimate.posterior.gamma_posterior import fit_group_priors, fit_prior
+from recrawl.estimate.posterior.posterior_estimators import GammaPosterior
 from recrawl.model import Histories, Pages
-from recrawl.schedule.objectives import Freshness
-from recrawl.schedule.valued import Valued
+from recrawl.schedule.objectives import FreshnessObjective
+from recrawl.schedule.policies.valued import ValuedPolicy
 from recrawl.time import DAY
 
 
@@ -54,14 +54,17 @@ def test_the_estimator_of_two_numbers_heeds_what_is_expected(two_hosts, levels):
     def error(evidence):
         return np.abs(np.log(GammaPosterior()(evidence).mean()) - np.log(rate)).mean()
 
-    assert error(Evidence(histories, groups, expected=said)) < 0.9 * error(Evidence(histories, groups))
+    assert error(RateEvidence(histories, groups, expected=said)) < 0.9 * error(RateEvidence(histories, groups))
 
 
+@pytest.mark.slow
 def test_the_policy_of_two_numbers_comes_sooner_to_new_pages_that_are_expected_to_change(two_hosts):
     visits, host, said, _ = two_hosts(200, 3)
     expected = dict(enumerate(said)) | {900: 9.0 / DAY, 901: 1.0 / DAY}
-    policy = Valued(
-        Freshness(), belief="gamma", expected=lambda asked: np.array([expected[one] for one in asked.id.tolist()])
+    policy = ValuedPolicy(
+        FreshnessObjective(),
+        belief="gamma",
+        expected=lambda asked: np.array([expected[one] for one in asked.id.tolist()]),
     )
     policy.add(Pages.of(np.arange(200), host=host))
     policy.tell(visits)

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from recrawl.estimate import grid
-from recrawl.estimate.expected_rates import fit_sharpened, moved
-from recrawl.estimate.grid_prior import fit_priors
+from recrawl.estimate.posterior import grid_posterior
+from recrawl.estimate.posterior.expected_rates import fit_sharpened, moved
+from recrawl.estimate.posterior.grid_posterior import fit_priors
 from recrawl.model import GridBelief, Histories
-from recrawl.model.grid_belief import half_octaves
+from recrawl.model.belief import half_octaves
 from recrawl.time import DAY
 
 RATES = half_octaves()
@@ -56,7 +56,9 @@ def test_a_model_that_is_wrong_does_not_count(two_hosts, seed):
 
 def test_moving_keeps_the_whole_and_multiplies_the_rates(two_hosts):
     histories = Histories.from_visits(two_hosts(50, 7)[0])
-    belief = grid.fit(histories, GridBelief.of(RATES, np.ones(len(RATES))), of=np.zeros(50, np.int64), jump=None)
+    belief = grid_posterior.fit(
+        histories, GridBelief.of(RATES, np.ones(len(RATES))), of=np.zeros(50, np.int64), jump=None
+    )
     factor = np.random.default_rng(8).uniform(-1.0, 1.0, 50)
     there = GridBelief(RATES, moved(belief.weights, RATES, factor))
     np.testing.assert_allclose(there.weights.sum(axis=1), 1.0, rtol=1e-5)

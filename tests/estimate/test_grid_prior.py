@@ -5,21 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recrawl.estimate import grid_kernels, grid_prior
-from recrawl.estimate.empirical_bayes import UNKNOWN_RATE
-from recrawl.estimate.estimator import Evidence
-from recrawl.estimate.grid_prior import fit_priors, spanning
-from recrawl.estimate.posterior import GammaPosterior, Posterior
+from recrawl.estimate.estimator import RateEvidence
+from recrawl.estimate.posterior import grid_posterior
+from recrawl.estimate.posterior.gamma_posterior import UNKNOWN_RATE
+from recrawl.estimate.posterior.grid_posterior import fit_priors, spanning
+from recrawl.estimate.posterior.posterior_estimators import GammaPosterior, Posterior
 from recrawl.model import Histories, Visits
 from recrawl.model.arrays import offsets_of
-from recrawl.model.grid_belief import doubling
+from recrawl.model.belief import doubling
 from recrawl.time import DAY
 
 
-def population(rates, looks, seed=0, gap=10 * DAY):
+def population(rates, observations, seed=0, gap=10 * DAY):
     """Pages of these rates per second, each looked at so often, at irregular gaps."""
     rng = np.random.default_rng(seed)
-    row = np.repeat(np.arange(len(rates)), looks)
+    row = np.repeat(np.arange(len(rates)), observations)
     gaps = rng.lognormal(np.log(gap), 1.0, len(row))
     changed = rng.random(len(row)) < -np.expm1(-rates[row] * gaps)
     nothing = np.full(len(rates), np.nan)
@@ -111,10 +111,10 @@ def test_clusters_lie_within_hosts():
     assert found.rows((np.array([2, 3]), np.array([77, 78])), 2).tolist() == [2, 0]
 
 
-def test_machine_code_and_numpy_agree(monkeypatch):
+def test_compiled_code_and_numpy_agree(monkeypatch):
     histories, group = population(log_normal(700), 5), np.random.default_rng(0).integers(0, 40, 700)
     fast = fit_priors(histories, (group,))
-    monkeypatch.setattr(grid_kernels, "can_compile", lambda: False)
+    monkeypatch.setattr(grid_posterior, "can_compile", lambda: False)
     slow = fit_priors(histories, (group,))
     np.testing.assert_allclose(fast.belief.weights, slow.belief.weights, rtol=1e-5)
 
@@ -122,7 +122,7 @@ def test_machine_code_and_numpy_agree(monkeypatch):
 def test_blocks_of_groups_do_not_matter(monkeypatch):
     histories, group = population(log_normal(700), 5), np.random.default_rng(0).integers(0, 40, 700)
     whole = fit_priors(histories, (group,))
-    monkeypatch.setattr(grid_prior, "_BLOCK", 50)
+    monkeypatch.setattr(grid_posterior, "_PRIOR_BLOCK", 50)
     parts = fit_priors(histories, (group,))
     np.testing.assert_allclose(parts.belief.weights, whole.belief.weights, rtol=1e-5)
 
@@ -132,9 +132,9 @@ def test_large_populations_are_sampled(monkeypatch):
     histories, group = population(rates, 8), np.arange(6_000) % 3
     whole = fit_priors(histories, (group,)).belief.quantile(0.5)
     seen = []
-    real = grid_prior.evenly_spread
-    monkeypatch.setattr(grid_prior, "_SAMPLE", 1_000)
-    monkeypatch.setattr(grid_prior, "evenly_spread", lambda *args: seen.append(real(*args)) or seen[-1])
+    real = grid_posterior.evenly_spread
+    monkeypatch.setattr(grid_posterior, "_SAMPLE", 1_000)
+    monkeypatch.setattr(grid_posterior, "evenly_spread", lambda *args: seen.append(real(*args)) or seen[-1])
     some = fit_priors(histories, (group,)).belief.quantile(0.5)
     assert [len(sample) for sample in seen] == [1_000, 600]
     np.testing.assert_allclose(np.log(some / whole), 0.0, atol=0.25)
@@ -189,14 +189,21 @@ def test_a_new_cluster_is_believed_of_as_its_host_is(estimator):
     cluster = np.arange(pages) // 20
     cluster[[198, 199]], cluster[[398, 399]] = 90, 91
     rate = np.where(host == 0, 1 / 200, 1.0) / DAY
-    looks = np.tile(np.arange(11) * 2 * DAY, pages)
-    changed = rng.random(len(looks)) < -np.expm1(-np.repeat(rate, 11) * 2 * DAY)
+    observations = np.tile(np.arange(11) * 2 * DAY, pages)
+    changed = rng.random(len(observations)) < -np.expm1(-np.repeat(rate, 11) * 2 * DAY)
     page = np.repeat(np.arange(pages), 11)
-    seen = ~np.isin(page, [198, 199, 398, 399]) | (looks == 0)
-    verdict = np.where(looks == 0, 0, np.where(changed, 2, 1))[seen]
-    histories = Histories.from_visits(Visits.of(page[seen], looks[seen], verdict=verdict))
-    middle = estimator(Evidence(histories, (host, cluster))).quantile(0.5) * DAY
+    seen = ~np.isin(page, [198, 199, 398, 399]) | (observations == 0)
+    verdict = np.where(observations == 0, 0, np.where(changed, 2, 1))[seen]
+    histories = Histories.from_visits(Visits.of(page[seen], observations[seen], verdict=verdict))
+    middle = estimator(RateEvidence(histories, (host, cluster))).quantile(0.5) * DAY
     assert middle[198] < 0.05
     assert middle[398] > 0.3
-    alone = estimator(Evidence(histories, (cluster,))).quantile(0.5) * DAY
+    alone = estimator(RateEvidence(histories, (cluster,))).quantile(0.5) * DAY
     assert np.isclose(alone[198], alone[398], rtol=0.3)
+
+
+def test_the_grid_reaches_the_rate_of_a_page_that_changed_twice_in_a_century():
+    """An earlier grid ended at one change in nine years for all that ever changed: believed was then its end."""
+    century = 36_525 * DAY
+    found = spanning(one_page([century / 2, 1.0, century / 4, 1.0, century / 4], [False, True, False, True, False]))
+    assert found[0] < 0.5 * 2 / century

@@ -1,4 +1,4 @@
-"""The likelihood equation solved three ways (numpy, machine code, 40-digit arithmetic), over anything gaps can be."""
+"""The likelihood equation solved three ways (numpy, compiled code, 40-digit arithmetic), over anything gaps can be."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.estimate import mle, mle_kernels
+from recrawl.estimate import mle
 from recrawl.model import Histories
 from recrawl.model.arrays import offsets_of
 
@@ -28,7 +28,7 @@ def ragged(rows):
 
 def by_kernel(histories, *, compress=True):
     pytest.importorskip("numba")
-    return mle_kernels.rates(histories.offsets, histories.gaps, histories.changed, compress=compress)
+    return mle.compiled_rates(histories.offsets, histories.gaps, histories.changed, compress=compress)
 
 
 def exact(changed, unchanged, start):
@@ -92,13 +92,13 @@ def test_a_million_looks_at_one_page_keep_their_digits(lengths):
         assert relative_error(by_kernel(histories, compress=compress)[0], true) < 1e-12
 
 
-looks = st.lists(st.tuples(SECOND_TO_DECADES | FEW_LENGTHS, st.booleans()), max_size=30)
+observations = st.lists(st.tuples(SECOND_TO_DECADES | FEW_LENGTHS, st.booleans()), max_size=30)
 regular = st.lists(st.tuples(FEW_LENGTHS, st.booleans()), max_size=30)
 
 
-@given(st.lists(looks | regular, max_size=12))
+@given(st.lists(observations | regular, max_size=12))
 @settings(deadline=None)
-def test_machine_code_and_compression_change_nothing(rows):
+def test_compiled_code_and_compression_change_nothing(rows):
     histories = ragged(rows)
     expected = mle.rates_by_numpy(histories, compress=False)
     for found in (
@@ -116,7 +116,7 @@ def test_the_kernel_works_in_blocks_of_pages(monkeypatch):
     histories = ragged(rows)
     whole = by_kernel(histories)
     for size in (1, 7, 64):
-        monkeypatch.setattr(mle_kernels, "_GAPS_AT_A_TIME", size)
+        monkeypatch.setattr(mle, "_GAPS_AT_A_TIME", size)
         np.testing.assert_array_equal(by_kernel(histories), whole)
 
 
@@ -131,7 +131,7 @@ def test_special_cases_on_both_paths():
     assert len(by_kernel(ragged([]))) == 0
 
 
-@given(st.lists(looks, min_size=1, max_size=6), st.floats(1e-3, 1e3))
+@given(st.lists(observations, min_size=1, max_size=6), st.floats(1e-3, 1e3))
 @settings(deadline=None)
 def test_a_thousand_pages_at_once_give_what_each_gives_alone_in_any_order_and_unit(rows, factor):
     together = mle.rates(ragged(rows))

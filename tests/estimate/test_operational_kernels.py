@@ -1,4 +1,4 @@
-"""Machine code for operational time says what whole arrays say."""
+"""Compiled code for operational time says what whole arrays say."""
 
 from dataclasses import replace
 
@@ -7,22 +7,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.estimate import cluster_intensity, operational, operational_tables, page_age
-from recrawl.estimate.cluster_intensity import BIN, ClusterIntensity
-from recrawl.estimate.operational import OperationalTime
-from recrawl.estimate.operational_learning import Looks
+from recrawl.estimate.operational import cluster_intensity, operational_factors, operational_tables, operational_time
+from recrawl.estimate.operational.cluster_intensity import BIN, ClusterIntensity
+from recrawl.estimate.operational.operational_factors import ClosedGaps
+from recrawl.estimate.operational.operational_time import OperationalTime
 from recrawl.model.compiled import can_compile
-from recrawl.schedule import clocks
-from recrawl.schedule.clocks import Clocks
+from recrawl.schedule.learning import page_clocks
+from recrawl.schedule.learning.page_clocks import PageClocks
 from recrawl.time import DAY
 
 pytestmark = pytest.mark.skipif(not can_compile(), reason="numba is not installed")
-MODULES = (operational, operational_tables, cluster_intensity, clocks)
+MODULES = (operational_time, operational_tables, cluster_intensity, page_clocks)
 START = 1.7e9
 
 
 def both(ask):
-    """The same question in machine code, and with whole arrays."""
+    """The same question in compiled code, and with whole arrays."""
     with pytest.MonkeyPatch.context() as patch:
         compiled = ask()
         for module in MODULES:
@@ -42,25 +42,25 @@ def some_time(rng, *, calendar, age, pages=30, clusters=4):
         host,
         born,
         calendar=counts.table() if calendar else None,
-        age=page_age.nothing_seen().table() if age else None,
+        age=operational_factors.no_ages_seen().table() if age else None,
     )
 
 
-def some_looks(rng, pages=30, looks=200):
+def some_observations(rng, pages=30, observations=200):
     """Of all lengths, within and around the calendar, some of them instants after an edge of age or calendar."""
-    row = np.sort(rng.integers(0, pages, looks))
-    start = START + rng.uniform(-60, 120, looks) * DAY
+    row = np.sort(rng.integers(0, pages, observations))
+    start = START + rng.uniform(-60, 120, observations) * DAY
     start[::7] = np.floor(start[::7] / BIN) * BIN
-    end = start + np.exp(rng.normal(0, 3, looks)) * DAY
-    return Looks(row, start, end, rng.random(looks) < 0.3, np.full(looks, np.nan))
+    end = start + np.exp(rng.normal(0, 3, observations)) * DAY
+    return ClosedGaps(row, start, end, rng.random(observations) < 0.3, np.full(observations, np.nan))
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10_000), st.booleans(), st.booleans())
 def test_elapsed_time_is_the_same(seed, calendar, age):
     rng = np.random.default_rng(seed)
-    time, looks = some_time(rng, calendar=calendar, age=age), some_looks(rng)
-    found, expected = both(lambda: time.elapsed(looks.row, looks.start, looks.end))
+    time, observations = some_time(rng, calendar=calendar, age=age), some_observations(rng)
+    found, expected = both(lambda: time.elapsed(observations.row, observations.start, observations.end))
     np.testing.assert_allclose(found, expected, rtol=1e-13)
 
 
@@ -81,14 +81,16 @@ def test_clocks_learn_the_same_from_the_same_days(seed, factors):
 
     def learned():
         rng = np.random.default_rng(seed)
-        clock = Clocks(factors, 60 * DAY)
+        clock = PageClocks(factors, 60 * DAY)
         clock.append(rng.integers(0, 2, 30), np.where(rng.random(30) < 0.5, np.nan, START - 9 * DAY))
         made = []
         for day in range(12):
             until = START + (day + 1) * DAY
             row = np.sort(rng.choice(30, 8, replace=False))
-            looks = Looks(row, until - rng.exponential(9 * DAY, 8), np.full(8, until), rng.random(8) < 0.4, np.zeros(8))
-            made.append(clock.fold(looks, rng.exponential(0.2, 8) / DAY, until))
+            observations = ClosedGaps(
+                row, until - rng.exponential(9 * DAY, 8), np.full(8, until), rng.random(8) < 0.4, np.zeros(8)
+            )
+            made.append(clock.fold(observations, rng.exponential(0.2, 8) / DAY, until))
         rows = np.arange(30)
         ends = np.full(30, START + 12 * DAY)
         return np.concatenate([*made, clock.elapsed(rows, ends - 30 * DAY, ends), clock.pace(rows, ends)])

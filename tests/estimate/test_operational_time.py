@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.estimate.operational import OperationalTime, detected_before
-from recrawl.estimate.operational_tables import CalendarTable, StepTable, WeekTable
+from recrawl.estimate.operational.operational_tables import CalendarTable, StepTable, WeekTable
+from recrawl.estimate.operational.operational_time import OperationalTime, detected_before
 from recrawl.model import Histories, Visits
 from recrawl.time import DAY, HOUR, WEEK
 
@@ -136,10 +136,10 @@ def test_a_week_takes_a_week_whatever_its_rhythm():
     np.testing.assert_allclose(time.elapsed(row, start, start + WEEK), WEEK, rtol=1e-12)
 
 
-def visits_of(rng: np.random.Generator, pages: int, looks: int) -> Visits:
-    page = np.repeat(np.arange(pages), looks)
-    time = BEGIN + np.cumsum(rng.exponential(DAY, (pages, looks)), axis=1).ravel()
-    return Visits.of(page, time, verdict=rng.integers(1, 3, pages * looks))
+def visits_of(rng: np.random.Generator, pages: int, observations: int) -> Visits:
+    page = np.repeat(np.arange(pages), observations)
+    time = BEGIN + np.cumsum(rng.exponential(DAY, (pages, observations)), axis=1).ravel()
+    return Visits.of(page, time, verdict=rng.integers(1, 3, pages * observations))
 
 
 def test_stretched_histories_have_the_elapsed_gaps_and_times_that_fit_them():
@@ -147,14 +147,17 @@ def test_stretched_histories_have_the_elapsed_gaps_and_times_that_fit_them():
     time = clocks(rng)
     histories = Histories.from_visits(visits_of(rng, PAGES, 9))
     told = time.stretch(histories)
-    end = histories.look_times()
+    end = histories.observation_times()
     before = detected_before(histories, end)
     expected = time.elapsed(histories.row_of_gap(), end - histories.gaps, end, before)
     np.testing.assert_allclose(told.gaps, expected, rtol=1e-12)
     assert np.array_equal(told.changed, histories.changed)
     np.testing.assert_allclose(told.first_visit + told.observed(), told.last_visit, rtol=1e-12)
     last = np.array(
-        [told.look_times()[a:b][told.changed[a:b]].max() for a, b in zip(told.offsets, told.offsets[1:], strict=False)]
+        [
+            told.observation_times()[a:b][told.changed[a:b]].max()
+            for a, b in zip(told.offsets, told.offsets[1:], strict=False)
+        ]
     )
     np.testing.assert_allclose(told.last_change, last, rtol=1e-12)
 
@@ -174,7 +177,7 @@ def test_stretching_the_wrong_number_of_pages_is_refused():
 def test_the_change_before_a_gap_is_the_last_one_seen_when_it_began(seed):
     rng = np.random.default_rng(seed)
     histories = Histories.from_visits(visits_of(rng, 4, 6)).align(np.arange(6))
-    end = histories.look_times()
+    end = histories.observation_times()
     found = detected_before(histories, end)
     for row in range(len(histories)):
         a, b = histories.offsets[row : row + 2]

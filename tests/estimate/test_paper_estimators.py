@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from recrawl.estimate import bias_reduced, mle
-from recrawl.estimate.point import PointBelief
+from recrawl.estimate.point_evidence import PointBelief
 from recrawl.model import Histories
 from recrawl.model.arrays import offsets_of
 

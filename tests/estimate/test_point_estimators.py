@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.estimate import bias_reduced, mle, moment, moment_lln, naive, natural_gradient
-from recrawl.estimate.empirical_bayes import UNKNOWN_RATE
-from recrawl.estimate.estimator import Evidence, estimate
+from recrawl.estimate import bias_reduced, mle, moment, naive, natural_gradient
+from recrawl.estimate.estimator import RateEvidence, estimate
+from recrawl.estimate.estimators import POINT_ESTIMATORS, at_site_level
 from recrawl.estimate.interpolated import interpolate, update_model
 from recrawl.estimate.natural_gradient import OnlineRates
-from recrawl.estimate.point_estimators import POINT_ESTIMATORS, at_site_level
 from recrawl.estimate.point_evidence import pooled_rate, sound
+from recrawl.estimate.posterior.gamma_posterior import UNKNOWN_RATE
 from recrawl.model import ChangeKind, Histories, Visits
 from recrawl.model.arrays import offsets_of
 
-FORMULAS = [naive.rates, bias_reduced.rates, mle.rates, moment.rates, moment_lln.rates]
-MONOTONE = [naive.rates, bias_reduced.rates, moment.rates, moment_lln.rates]
+FORMULAS = [naive.rates, bias_reduced.rates, mle.rates, moment.rates, moment.rates_lln]
+MONOTONE = [naive.rates, bias_reduced.rates, moment.rates, moment.rates_lln]
 NAMES = [
     "naive",
     "naive-interpolated",
@@ -56,7 +56,7 @@ def test_every_estimator_has_its_name():
 @given(rows=pages, elapsed=st.floats(0.0, 1e9))
 @settings(deadline=None, max_examples=30)
 def test_a_belief_is_always_a_number(estimator, rows, elapsed):
-    found = estimate(estimator, Evidence(ragged(rows), kind=ChangeKind.TEXT))
+    found = estimate(estimator, RateEvidence(ragged(rows), kind=ChangeKind.TEXT))
     assert found.method == estimator.name
     assert found.kind == ChangeKind.TEXT
     rates = found.belief.mean()
@@ -69,12 +69,12 @@ def test_a_belief_is_always_a_number(estimator, rows, elapsed):
 @pytest.mark.parametrize("estimator", POINT_ESTIMATORS, ids=NAMES)
 def test_a_page_nobody_looked_at_gets_the_pooled_rate(estimator):
     seen = [(2.0, False), (2.0, True), (3.0, False)]
-    rates = estimator(Evidence(ragged([[], seen]))).mean()
+    rates = estimator(RateEvidence(ragged([[], seen]))).mean()
     used = interpolate(ragged([seen])) if "interpolated" in estimator.name else ragged([seen])
     assert rates[0] == pytest.approx(pooled_rate(used), rel=1e-12)
-    nobody = estimator(Evidence(ragged([[], []]))).mean()
+    nobody = estimator(RateEvidence(ragged([[], []]))).mean()
     np.testing.assert_allclose(nobody, UNKNOWN_RATE)
-    assert len(estimator(Evidence(ragged([])))) == 0
+    assert len(estimator(RateEvidence(ragged([])))) == 0
 
 
 @pytest.mark.parametrize("formula", FORMULAS)
@@ -131,8 +131,8 @@ def test_a_million_looks_at_one_page_and_doubled_visits(estimator):
     times = np.concatenate([[0.0], np.cumsum(gaps)])
     visits = Visits.of(np.zeros(len(times)), times, verdict=np.concatenate([[0], np.where(changed, 2, 1)]))
     doubled = Visits.concatenate([visits, visits.take(slice(0, None, 2))])
-    rate = estimator(Evidence(Histories.from_visits(doubled))).mean()
-    assert rate[0] == estimator(Evidence(Histories.from_visits(visits))).mean()[0]
+    rate = estimator(RateEvidence(Histories.from_visits(doubled))).mean()
+    assert rate[0] == estimator(RateEvidence(Histories.from_visits(visits))).mean()[0]
     if estimator.name in ("mle", "moment", "lln", "natural-gradient"):  # the others are biased at such gaps
         assert rate[0] == pytest.approx(0.1, rel=0.01)
 
@@ -142,7 +142,7 @@ def test_worked_numbers():
     assert moment.rates(half)[0] == pytest.approx(np.log(2) / 5, rel=1e-14)
     assert moment.rates(ragged([[(5.0, False)]]))[0] == pytest.approx(-np.log(0.75) / 5, rel=1e-14)
     assert moment.rates(ragged([[(5.0, True)]]))[0] == pytest.approx(-np.log(0.25) / 5, rel=1e-14)
-    assert moment_lln.rates(half)[0] == pytest.approx(0.2 * 1 / 2)
+    assert moment.rates_lln(half)[0] == pytest.approx(0.2 * 1 / 2)
     assert naive.rates(half)[0] == 0.1
 
 
@@ -168,7 +168,7 @@ def test_interpolation_is_that_of_the_times(one):
     visits = Visits.of(np.full(len(times), 3), times, verdict=[0] + [2 if flag else 1 for _, flag in one])
     found = interpolate(Histories.from_visits(visits))
     np.testing.assert_allclose(found.gaps, np.diff(moved), rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(found.look_times(), moved[1:], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found.observation_times(), moved[1:], rtol=1e-9, atol=1e-9)
     updates = [moved[k] for k, (_, flag) in enumerate(one, start=1) if flag]
     np.testing.assert_allclose(found.last_change, [updates[-1] if updates else np.nan], rtol=1e-9)
     tau = update_model(Histories.from_visits(visits)).last_update
@@ -190,7 +190,9 @@ def test_observed_and_interpolated_models_differ_as_the_paper_says():
 
 def test_site_level_is_one_row_a_site():
     visits = Visits.of([1, 1, 2, 2, 5, 5], [0.0, 10.0, 0.0, 10.0, 0.0, 20.0], verdict=[0, 1, 0, 2, 0, 1])
-    evidence = Evidence(Histories.from_visits(visits), (np.array([9, 9, 4]), np.array([70, 70, 71])), ChangeKind.TEXT)
+    evidence = RateEvidence(
+        Histories.from_visits(visits), (np.array([9, 9, 4]), np.array([70, 70, 71])), ChangeKind.TEXT
+    )
     sites = at_site_level(evidence, level=1)
     assert sites.histories.page.tolist() == [70, 71]
     assert sites.histories.gaps.tolist() == [10.0, 20.0]

@@ -10,27 +10,27 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from recrawl.errors import ConfigError
-from recrawl.fetch import Request
-from recrawl.fetch.access import AccessMethod, Question, Source, Talk
-from recrawl.fetch.access_methods import GROUP, AccessMethods
-from recrawl.fetch.files import PLACE, FileFetcher, LocalFile
-from recrawl.fetch.negotiate import MAX_HOPS, Negotiation
+from recrawl.fetch import FetchRequest
+from recrawl.fetch.access.access_method import AccessMethod, AccessRequest, AccessSource, Exchange
+from recrawl.fetch.access.access_methods import GROUP, AccessMethods
+from recrawl.fetch.access.file_access import PLACE, FileFetcher, LocalFile
+from recrawl.fetch.access.rdf_access import MAX_HOPS, Negotiation
 from recrawl.model import Capture, Validators
 from recrawl.time import VirtualClock
 
 PLUG_IN = """
-from recrawl.fetch.access import Source
-from recrawl.fetch.request import Request
+from recrawl.fetch.access.access_method import AccessSource
+from recrawl.fetch.request import FetchRequest
 
 class Twice:
     name, summary, options = "twice", "Ask twice.", {}
 
     def source(self, url, options):
-        return Source(url, options)
+        return AccessSource(url, options)
 
-    def talk(self, question):
-        yield Request(question.url)
-        return (yield Request(question.url))
+    def exchange(self, question):
+        yield FetchRequest(question.url)
+        return (yield FetchRequest(question.url))
 
 def broken():
     raise RuntimeError("no such luck")
@@ -59,12 +59,14 @@ def test_ours_are_there(name):
 def test_a_method_of_another_package_is_found_by_its_name(brought):
     methods = AccessMethods(brought(twice="Twice"))
     assert methods.names() == ["http", "rdf", "sparql", "file", "twice"]
-    talk = Talk(methods.get("twice"), Question("http://x/", {}, Validators(), lambda capture: capture.raw_body))
-    assert talk.hear(Capture("http://x/", 1.0, 200)) is None
-    assert talk.hear(Capture("http://x/", 2.0, 200)).time == 2.0
+    exchange = Exchange(
+        methods.get("twice"), AccessRequest("http://x/", {}, Validators(), lambda capture: capture.raw_body)
+    )
+    assert exchange.feed(Capture("http://x/", 1.0, 200)) is None
+    assert exchange.feed(Capture("http://x/", 2.0, 200)).time == 2.0
     assert methods.get("twice") is methods.get("twice")
     with pytest.raises(TypeError):
-        talk.hear(Capture("http://x/", 3.0, 200))
+        exchange.feed(Capture("http://x/", 3.0, 200))
 
 
 @pytest.mark.parametrize(("name", "value"), [("a", "broken"), ("a", "missing"), ("a", "nothing")])
@@ -92,8 +94,8 @@ def test_an_unknown_name_is_answered_with_those_there_are():
 
 def negotiation(url="http://data.example/thing", **options):
     source = Negotiation().source(url, options)
-    question = Question(source.url, source.options, Validators('"t"'), lambda capture: capture.raw_body)
-    return Talk(Negotiation(), question)
+    question = AccessRequest(source.url, source.options, Validators('"t"'), lambda capture: capture.raw_body)
+    return Exchange(Negotiation(), question)
 
 
 def moved(url, to, status=303):
@@ -101,14 +103,14 @@ def moved(url, to, status=303):
 
 
 def test_data_is_asked_for_and_redirects_on_the_host_are_followed():
-    talk = negotiation()
-    assert talk.request.accept.startswith("text/turtle")
-    assert talk.request.etag == '"t"'
-    assert talk.hear(moved(talk.request.url, "/data/thing")) is None
-    assert talk.request.url == "http://data.example/data/thing"
-    assert talk.request.accept.startswith("text/turtle")
-    described = Capture(talk.request.url, 2.0, 200, b"HTTP/1.1 200 OK\r\n\r\n", b"x")
-    assert talk.hear(described) is described
+    exchange = negotiation()
+    assert exchange.request.accept.startswith("text/turtle")
+    assert exchange.request.etag == '"t"'
+    assert exchange.feed(moved(exchange.request.url, "/data/thing")) is None
+    assert exchange.request.url == "http://data.example/data/thing"
+    assert exchange.request.accept.startswith("text/turtle")
+    described = Capture(exchange.request.url, 2.0, 200, b"HTTP/1.1 200 OK\r\n\r\n", b"x")
+    assert exchange.feed(described) is described
 
 
 @pytest.mark.parametrize(
@@ -124,32 +126,32 @@ def test_data_is_asked_for_and_redirects_on_the_host_are_followed():
     ids=["the page itself", "no web", "nowhere", "not modified", "gone", "nothing"],
 )
 def test_all_else_is_the_answer(answer):
-    assert negotiation().hear(answer) is answer
+    assert negotiation().feed(answer) is answer
 
 
 def test_redirects_to_other_hosts_are_followed_unless_told_otherwise():
     elsewhere = moved("http://data.example/thing", "http://other.example/thing")
-    talk = negotiation()
-    assert talk.hear(elsewhere) is None
-    assert talk.request.url == "http://other.example/thing"
-    assert negotiation(redirects="host").hear(elsewhere) is elsewhere
+    exchange = negotiation()
+    assert exchange.feed(elsewhere) is None
+    assert exchange.request.url == "http://other.example/thing"
+    assert negotiation(redirects="host").feed(elsewhere) is elsewhere
     with pytest.raises(ConfigError, match="redirects"):
         Negotiation().source("http://data.example/", {"redirects": "all"})
 
 
 def test_redirects_in_circles_are_a_failure():
-    talk = negotiation()
-    assert talk.hear(moved(talk.request.url, "http://other.example/a")) is None
-    assert talk.hear(moved(talk.request.url, "http://third.example/b")) is None
-    version = talk.hear(moved(talk.request.url, "http://other.example/a"))
+    exchange = negotiation()
+    assert exchange.feed(moved(exchange.request.url, "http://other.example/a")) is None
+    assert exchange.feed(moved(exchange.request.url, "http://third.example/b")) is None
+    version = exchange.feed(moved(exchange.request.url, "http://other.example/a"))
     assert "circles" in version.error
 
 
 def test_redirects_without_end_are_a_failure():
-    talk = negotiation()
+    exchange = negotiation()
     for hop in range(MAX_HOPS):
-        assert talk.hear(moved(talk.request.url, f"/{hop}")) is None
-    version = talk.hear(moved(talk.request.url, "/on"))
+        assert exchange.feed(moved(exchange.request.url, f"/{hop}")) is None
+    version = exchange.feed(moved(exchange.request.url, "/on"))
     assert (version.url, version.status) == ("http://data.example/thing", 0)
     assert "redirects" in version.error
 
@@ -168,7 +170,7 @@ def test_other_media_types_can_be_asked_for():
 
 def read(folder, path, etag="", **limits):
     fetcher = FileFetcher(VirtualClock(5.0), [folder], **limits)
-    return asyncio.run(fetcher.fetch(Request(f"file://{path}", etag)))
+    return asyncio.run(fetcher.fetch(FetchRequest(f"file://{path}", etag)))
 
 
 def test_a_file_is_read_with_its_type_and_its_time(tmp_path):
@@ -176,10 +178,12 @@ def test_a_file_is_read_with_its_type_and_its_time(tmp_path):
     path.write_bytes(b"a,b\n")
     os.utime(path, (784_111_777.0, 784_111_777.0))
     source = LocalFile().source(f"file://{tmp_path}/own%20list.csv", {})
-    assert source == Source(f"{PLACE}{tmp_path}/own%20list.csv", {"path": str(path)})
-    talk = Talk(LocalFile(), Question(source.url, source.options, Validators(), lambda capture: capture.raw_body))
-    found = asyncio.run(FileFetcher(VirtualClock(5.0), [tmp_path]).fetch(talk.request))
-    version = talk.hear(found)
+    assert source == AccessSource(f"{PLACE}{tmp_path}/own%20list.csv", {"path": str(path)})
+    exchange = Exchange(
+        LocalFile(), AccessRequest(source.url, source.options, Validators(), lambda capture: capture.raw_body)
+    )
+    found = asyncio.run(FileFetcher(VirtualClock(5.0), [tmp_path]).fetch(exchange.request))
+    version = exchange.feed(found)
     assert (version.url, version.status, version.raw_body, version.made, version.time) == (
         source.url,
         200,
@@ -213,7 +217,7 @@ def test_what_is_out_of_bounds_is_refused(tmp_path):
         found = read(folder, f"{tmp_path}/{path}")
         assert (found.status, found.raw_body) == (0, b""), path
         assert "fetch.allow_files" in found.error
-    nobody = asyncio.run(FileFetcher(VirtualClock(5.0), []).fetch(Request(f"file://{outside}")))
+    nobody = asyncio.run(FileFetcher(VirtualClock(5.0), []).fetch(FetchRequest(f"file://{outside}")))
     assert nobody.status == 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from recrawl.fetch import HttpFetcher, Request
+from recrawl.fetch import FetchRequest, HttpFetcher
 from recrawl.time import VirtualClock
 
 AGENT = "recrawl-test/1.0 (+https://example.org/bot)"
@@ -27,8 +27,8 @@ def test_a_body_is_posted_as_a_form_and_kept_and_the_next_request_has_none():
         server = await asyncio.start_server(answer, "127.0.0.1", 0)
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/sparql"
         async with HttpFetcher(VirtualClock(0.0), AGENT) as fetcher:
-            posted = await fetcher.fetch(Request(url, accept="text/turtle", body=FORM))
-            got = await fetcher.fetch(Request(url))
+            posted = await fetcher.fetch(FetchRequest(url, accept="text/turtle", body=FORM))
+            got = await fetcher.fetch(FetchRequest(url))
         server.close()
         return posted, got, asked
 

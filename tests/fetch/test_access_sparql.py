@@ -8,9 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from recrawl.errors import ConfigError, InputError
-from recrawl.fetch.access import Question, Talk
-from recrawl.fetch.sparql import LONGEST_URL, MAX_HOPS, Sparql
-from recrawl.fetch.sparql_query import read_query
+from recrawl.fetch.access.access_method import AccessRequest, Exchange
+from recrawl.fetch.access.sparql import LONGEST_URL, MAX_HOPS, Sparql, read_query
 from recrawl.model import Capture, Validators
 
 ENDPOINT = "http://data.example/sparql"
@@ -18,10 +17,10 @@ QUERY = "SELECT ?s { ?s ?p ?o }"
 RESULTS, TRIPLES = "application/sparql-results+json", "application/n-triples"
 
 
-def talk(query=QUERY, validators=None, **options):
+def exchange(query=QUERY, validators=None, **options):
     source = Sparql().source(ENDPOINT, {"query": query, **options})
-    question = Question(source.url, source.options, validators or Validators(), lambda capture: capture.raw_body)
-    return Talk(Sparql(), question), source
+    question = AccessRequest(source.url, source.options, validators or Validators(), lambda capture: capture.raw_body)
+    return Exchange(Sparql(), question), source
 
 
 def rows(*values, kind="literal"):
@@ -43,29 +42,29 @@ def values(version):
 
 
 def test_a_short_query_goes_by_get_and_its_answer_is_the_version():
-    conversation, source = talk(validators=Validators('"a"', "yesterday"))
+    conversation, source = exchange(validators=Validators('"a"', "yesterday"))
     request = conversation.request
     assert (request.url, request.etag, request.last_modified, request.body) == (source.url, '"a"', "yesterday", b"")
     assert asked(request) == QUERY
     assert RESULTS in request.accept
     capture = answer(request, rows(1, 2))
-    assert conversation.hear(capture) is capture
+    assert conversation.feed(capture) is capture
 
 
 def test_an_unchanged_answer_is_the_version_too():
-    conversation, _ = talk(validators=Validators('"a"'))
+    conversation, _ = exchange(validators=Validators('"a"'))
     capture = answer(conversation.request, status=304)
-    assert conversation.hear(capture) is capture
+    assert conversation.feed(capture) is capture
 
 
 def test_a_long_query_goes_by_post_and_its_page_is_named_by_a_digest():
     query = QUERY + " # " + "x" * LONGEST_URL
-    conversation, source = talk(query)
+    conversation, source = exchange(query)
     assert conversation.request.url == ENDPOINT
     assert asked(conversation.request) == query
     assert len(source.url) < 200
-    assert talk(query + "y")[1].url != source.url
-    version = conversation.hear(answer(conversation.request, rows(2, 1)))
+    assert exchange(query + "y")[1].url != source.url
+    version = conversation.feed(answer(conversation.request, rows(2, 1)))
     assert (version.url, version.made, version.status) == (source.url, True, 200)
     assert values(version) == ["1", "2"]
     assert version.header("content-type") == RESULTS
@@ -73,50 +72,50 @@ def test_a_long_query_goes_by_post_and_its_page_is_named_by_a_digest():
 
 @pytest.mark.parametrize(("order", "mark"), [(" ORDER BY ?s", True), ("", False)])
 def test_the_page_of_a_long_query_says_whether_its_rows_are_ordered(order, mark):
-    _, source = talk(QUERY + order + " # " + "x" * LONGEST_URL)
+    _, source = exchange(QUERY + order + " # " + "x" * LONGEST_URL)
     assert source.url.endswith("&rows=ordered") == mark
 
 
 def test_pages_are_asked_for_until_one_is_short():
-    conversation, source = talk(QUERY + " ORDER BY ?s", page_size="2")
+    conversation, source = exchange(QUERY + " ORDER BY ?s", page_size="2")
     offsets = []
     for body in (rows("c", "a"), rows("b", "d"), rows("e")):
         offsets.append(asked(conversation.request).rpartition("\n")[2])
-        version = conversation.hear(answer(conversation.request, body, time=100.0 + len(offsets)))
+        version = conversation.feed(answer(conversation.request, body, time=100.0 + len(offsets)))
     assert offsets == ["LIMIT 2 OFFSET 0", "LIMIT 2 OFFSET 2", "LIMIT 2 OFFSET 4"]
     assert values(version) == ["c", "a", "b", "d", "e"]
     assert (version.url, version.time, version.duration) == (source.url, 101.0, 3.0)
 
 
 def test_without_an_order_rows_are_sorted_and_whoever_adds_the_source_is_warned():
-    conversation, source = talk(page_size="2")
+    conversation, source = exchange(page_size="2")
     assert "ORDER BY" in source.remarks[0]
-    assert conversation.hear(answer(conversation.request, rows("c", "a"))) is None
-    assert values(conversation.hear(answer(conversation.request, rows("b")))) == ["a", "b", "c"]
+    assert conversation.feed(answer(conversation.request, rows("c", "a"))) is None
+    assert values(conversation.feed(answer(conversation.request, rows("b")))) == ["a", "b", "c"]
 
 
 def test_an_empty_page_ends_an_answer_of_full_ones():
-    conversation, _ = talk(page_size="1", max_pages="2")
-    assert conversation.hear(answer(conversation.request, rows("a"))) is None
-    assert values(conversation.hear(answer(conversation.request, rows()))) == ["a"]
+    conversation, _ = exchange(page_size="1", max_pages="2")
+    assert conversation.feed(answer(conversation.request, rows("a"))) is None
+    assert values(conversation.feed(answer(conversation.request, rows()))) == ["a"]
 
 
 def test_an_endpoint_that_gives_fewer_rows_than_asked_for_is_asked_on():
-    conversation, _ = talk(page_size="1000")
+    conversation, _ = exchange(page_size="1000")
     told = "X-SPARQL-MaxRows: 2\r\n"
-    assert conversation.hear(answer(conversation.request, rows("a", "b"), more=told)) is None
+    assert conversation.feed(answer(conversation.request, rows("a", "b"), more=told)) is None
     assert asked(conversation.request).endswith("OFFSET 2")
-    assert values(conversation.hear(answer(conversation.request, rows("c"), more=told))) == ["a", "b", "c"]
+    assert values(conversation.feed(answer(conversation.request, rows("c"), more=told))) == ["a", "b", "c"]
 
 
 def test_statements_are_asked_for_until_a_page_has_none_and_kept_once():
-    conversation, _ = talk("CONSTRUCT WHERE { ?s ?p ?o }", page_size="2")
+    conversation, _ = exchange("CONSTRUCT WHERE { ?s ?p ?o }", page_size="2")
     assert TRIPLES in conversation.request.accept
     pages = ("<http://x/b> <http://p/> 'x' . <http://x/a> <http://p/> _:n .", "<http://x/a> <http://p/> _:n .")
     for body in pages:
         turtle = answer(conversation.request, body.replace("'", '"'), mime="text/turtle")
-        assert conversation.hear(turtle) is None
-    version = conversation.hear(answer(conversation.request, "", mime=TRIPLES))
+        assert conversation.feed(turtle) is None
+    version = conversation.feed(answer(conversation.request, "", mime=TRIPLES))
     assert version.header("content-type") == TRIPLES
     assert version.raw_body.decode().splitlines() == [
         "<http://x/a> <http://p/> _:p0-n .",
@@ -126,9 +125,9 @@ def test_statements_are_asked_for_until_a_page_has_none_and_kept_once():
 
 
 def test_statements_nested_without_end_are_a_failure():
-    conversation, _ = talk("CONSTRUCT WHERE { ?s ?p ?o }")
+    conversation, _ = exchange("CONSTRUCT WHERE { ?s ?p ?o }")
     deep = "<u:a> <u:b> " + "<<( <u:a> <u:b> " * 20_000 + "<u:c> " + ")>> " * 20_000 + ".\n"
-    assert "too deep" in conversation.hear(answer(conversation.request, deep, mime=TRIPLES)).error
+    assert "too deep" in conversation.feed(answer(conversation.request, deep, mime=TRIPLES)).error
 
 
 def test_rows_keep_their_terms_and_blank_nodes_of_two_pages_stay_apart():
@@ -138,9 +137,9 @@ def test_rows_keep_their_terms_and_blank_nodes_of_two_pages_stay_apart():
         "head": {"vars": ["a", "b"]},
         "results": {"bindings": [{"a": literal, "b": number}, {"a": {"type": "bnode", "value": "x"}}]},
     }
-    conversation, _ = talk(page_size="2")
-    conversation.hear(answer(conversation.request, json.dumps(first)))
-    version = conversation.hear(answer(conversation.request, rows("x", kind="bnode")))
+    conversation, _ = exchange(page_size="2")
+    conversation.feed(answer(conversation.request, json.dumps(first)))
+    version = conversation.feed(answer(conversation.request, rows("x", kind="bnode")))
     found = json.loads(version.raw_body)["results"]["bindings"]
     assert {"a": literal, "b": {**number, "type": "literal"}} in found
     assert sorted(row[name]["value"] for row in found for name in row if row[name]["type"] == "bnode") == [
@@ -151,8 +150,8 @@ def test_rows_keep_their_terms_and_blank_nodes_of_two_pages_stay_apart():
 
 @pytest.mark.parametrize(("said", "yes"), [("true", True), ("false", False)])
 def test_yes_or_no(said, yes):
-    conversation, _ = talk("ASK { ?s ?p ?o } # " + "x" * LONGEST_URL)
-    version = conversation.hear(answer(conversation.request, f'{{"head": {{}}, "boolean": {said}}}'))
+    conversation, _ = exchange("ASK { ?s ?p ?o } # " + "x" * LONGEST_URL)
+    version = conversation.feed(answer(conversation.request, f'{{"head": {{}}, "boolean": {said}}}'))
     assert json.loads(version.raw_body)["boolean"] is yes
 
 
@@ -173,10 +172,10 @@ def test_yes_or_no(said, yes):
 )
 @pytest.mark.parametrize("options", [{}, {"page_size": "1"}], ids=["whole", "pages"])
 def test_an_answer_that_is_none_is_a_failure_that_says_why(body, how, options):
-    conversation, source = talk(**options)
+    conversation, source = exchange(**options)
     if options:
-        assert conversation.hear(answer(conversation.request, rows("z"), time=50.0)) is None
-    version = conversation.hear(answer(conversation.request, body, **how))
+        assert conversation.feed(answer(conversation.request, rows("z"), time=50.0)) is None
+    version = conversation.feed(answer(conversation.request, body, **how))
     assert (version.url, version.status, version.raw_head) == (source.url, 0, b"")
     assert version.time == (50.0 if options else 100.0)
     assert version.error
@@ -189,51 +188,81 @@ def test_a_body_that_cannot_be_decoded_is_a_failure():
         raise InputError("the gzip encoding is broken")
 
     source = Sparql().source(ENDPOINT, {"query": QUERY})
-    conversation = Talk(Sparql(), Question(source.url, source.options, Validators(), broken))
-    assert "gzip" in conversation.hear(answer(conversation.request, rows("a"))).error
+    conversation = Exchange(Sparql(), AccessRequest(source.url, source.options, Validators(), broken))
+    assert "gzip" in conversation.feed(answer(conversation.request, rows("a"))).error
 
 
 @pytest.mark.parametrize("how", [{"status": 503}, {"status": 404}, {"truncated": "time"}])
 def test_an_error_of_the_endpoint_in_the_middle_is_what_the_visit_came_to(how):
-    conversation, _ = talk(page_size="1")
-    conversation.hear(answer(conversation.request, rows("a")))
+    conversation, _ = exchange(page_size="1")
+    conversation.feed(answer(conversation.request, rows("a")))
     capture = answer(conversation.request, "gone", **how)
-    assert conversation.hear(capture) is capture
+    assert conversation.feed(capture) is capture
 
 
 def test_an_endpoint_that_moved_on_its_host_is_followed_and_asked_the_same():
-    conversation, source = talk(page_size="1")
+    conversation, source = exchange(page_size="1")
     for number in (0, 1):
         asked_first = asked(conversation.request)
         moved = f"Location: https://data.example/query?{urlsplit(conversation.request.url).query}\r\n"
-        assert conversation.hear(answer(conversation.request, status=301, more=moved)) is None
+        assert conversation.feed(answer(conversation.request, status=301, more=moved)) is None
         assert conversation.request.url.startswith("https://data.example/query?")
         assert asked(conversation.request) == asked_first
         assert RESULTS in conversation.request.accept
-        version = conversation.hear(answer(conversation.request, rows("a") if number == 0 else rows()))
+        version = conversation.feed(answer(conversation.request, rows("a") if number == 0 else rows()))
     assert (version.url, values(version)) == (source.url, ["a"])
 
 
-def test_an_endpoint_that_moved_elsewhere_or_in_a_circle_is_not_followed():
-    conversation, _ = talk()
+def test_an_endpoint_that_moved_to_another_host_is_followed_unless_told_otherwise():
+    conversation, source = exchange(page_size="1")
+    for rest in (["a"], []):
+        page = asked(conversation.request)
+        moved = f"Location: http://other.example/sparql?{urlsplit(conversation.request.url).query}\r\n"
+        assert conversation.feed(answer(conversation.request, status=308, more=moved)) is None
+        assert conversation.request.url.startswith("http://other.example/sparql?")
+        assert asked(conversation.request) == page
+        version = conversation.feed(answer(conversation.request, rows(*rest)))
+    assert (version.url, version.made, values(version)) == (source.url, True, ["a"])
+    conversation, _ = exchange(redirects="host")
     elsewhere = answer(conversation.request, status=301, more="Location: http://other.example/sparql\r\n")
-    assert conversation.hear(elsewhere) is elsewhere
-    conversation, source = talk()
-    for _ in range(MAX_HOPS):
-        assert conversation.hear(answer(conversation.request, status=302, more=f"Location: {source.url}\r\n")) is None
-    assert conversation.hear(answer(conversation.request, status=302, more=f"Location: {source.url}\r\n")).status == 302
+    assert conversation.feed(elsewhere) is elsewhere
+    with pytest.raises(ConfigError, match="redirects"):
+        exchange(redirects="all")
+
+
+def test_the_answer_of_another_host_is_a_version_of_the_page_and_not_of_its_url():
+    conversation, source = exchange()
+    assert (
+        conversation.feed(answer(conversation.request, status=302, more="Location: http://other.example/q\r\n")) is None
+    )
+    version = conversation.feed(answer(conversation.request, rows("a")))
+    assert (version.url, version.made) == (source.url, True)
+
+
+def test_redirects_in_circles_or_without_end_are_a_failure():
+    conversation, source = exchange()
+    version = conversation.feed(answer(conversation.request, status=302, more=f"Location: {source.url}\r\n"))
+    assert (version.status, version.url) == (0, source.url)
+    assert "in circles" in version.error
+    conversation, source = exchange()
+    for hop in range(MAX_HOPS):
+        moved = f"Location: http://h{hop}.example/\r\n"
+        assert conversation.feed(answer(conversation.request, status=302, more=moved)) is None
+    version = conversation.feed(answer(conversation.request, status=302, more="Location: http://on.example/\r\n"))
+    assert (version.status, version.url) == (0, source.url)
+    assert f"more than {MAX_HOPS} times" in version.error
 
 
 def test_too_many_pages_are_a_failure():
-    conversation, _ = talk(page_size="1", max_pages="2")
-    assert conversation.hear(answer(conversation.request, rows("a"))) is None
-    assert "2 pages" in conversation.hear(answer(conversation.request, rows("b"))).error
+    conversation, _ = exchange(page_size="1", max_pages="2")
+    assert conversation.feed(answer(conversation.request, rows("a"))) is None
+    assert "2 pages" in conversation.feed(answer(conversation.request, rows("b"))).error
 
 
 def test_distinct_rows_that_come_up_again_show_that_the_pages_follow_no_order():
-    conversation, _ = talk("SELECT DISTINCT ?s { ?s ?p ?o }", page_size="2")
-    conversation.hear(answer(conversation.request, rows("a", "b")))
-    assert "ORDER BY" in conversation.hear(answer(conversation.request, rows("b"))).error
+    conversation, _ = exchange("SELECT DISTINCT ?s { ?s ?p ?o }", page_size="2")
+    conversation.feed(answer(conversation.request, rows("a", "b")))
+    assert "ORDER BY" in conversation.feed(answer(conversation.request, rows("b"))).error
 
 
 def test_two_queries_of_one_endpoint_are_two_pages_and_an_endpoint_may_have_arguments():

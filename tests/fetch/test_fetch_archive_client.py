@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from recrawl.errors import ExitCode, FetchError, InputError
-from recrawl.fetch import ArchiveClient, HttpFetcher, Limits, Manners, RateLimitedError
-from recrawl.fetch.reach import Reach
-from recrawl.schedule.politeness import PolitenessRules
+from recrawl.fetch import ArchiveClient, ArchivePoliteness, HttpFetcher, RateLimitedError, TransferLimits
+from recrawl.fetch.http.address_policy import AddressPolicy
+from recrawl.schedule.politeness.host_politeness import PolitenessRules
 from recrawl.time import VirtualClock
 
 AGENT = "RecrawlTest/1.0 (+https://example.org/bot)"
@@ -42,7 +42,7 @@ def cut_short(body):
     return write
 
 
-def asked(serving, answers, ask, manners=None, limits=None, **more):
+def asked(serving, answers, ask, treatment=None, limits=None, **more):
     """Run ``ask(client, server, clock)`` and return what it returns."""
 
     async def run():
@@ -50,9 +50,9 @@ def asked(serving, answers, ask, manners=None, limits=None, **more):
         script = Script({path: list(several) for path, several in answers.items()})
         async with (
             serving(script) as server,
-            HttpFetcher(clock, AGENT, limits=limits or Limits(total=60.0)) as fetcher,
+            HttpFetcher(clock, AGENT, limits=limits or TransferLimits(total=60.0)) as fetcher,
         ):
-            return await ask(ArchiveClient(fetcher, clock, manners, **more), server, clock)
+            return await ask(ArchiveClient(fetcher, clock, treatment, **more), server, clock)
 
     return asyncio.run(run())
 
@@ -69,8 +69,8 @@ def test_a_pause_follows_every_answer(serving):
             times.append(clock.now() - START)
         return times
 
-    manners = Manners(politeness=PolitenessRules(factor=0.0, shortest=7.0))
-    assert asked(serving, {"/a": [answer()]}, ask, manners) == [0.0, 7.0, 14.0]
+    treatment = ArchivePoliteness(politeness=PolitenessRules(factor=0.0, shortest=7.0))
+    assert asked(serving, {"/a": [answer()]}, ask, treatment) == [0.0, 7.0, 14.0]
 
 
 def test_tasks_take_turns(serving):
@@ -132,7 +132,7 @@ def test_waits_are_told(serving):
         return server.port
 
     busy = answer(b"", "503 Busy", "Retry-After: 120")
-    port = asked(serving, {"/a": [hang_up, busy, busy]}, ask, Manners(tries=3), on_wait=told.append)
+    port = asked(serving, {"/a": [hang_up, busy, busy]}, ask, ArchivePoliteness(tries=3), on_wait=told.append)
     assert [words.partition(": ")[0] for words in told] == [f"127.0.0.1:{port}"] * 2
     assert "no answer" in told[0]
     assert told[0].endswith("; again in 5 s.")
@@ -157,7 +157,7 @@ def test_patience_ends(serving):
             await client.ask(server.url("/a"), body)
         return client.requests
 
-    assert asked(serving, {"/a": [answer(b"", "503 Busy")]}, ask, Manners(tries=4)) == 4
+    assert asked(serving, {"/a": [answer(b"", "503 Busy")]}, ask, ArchivePoliteness(tries=4)) == 4
 
 
 def test_a_long_retry_after_ends_the_job_and_is_not_forgotten(serving):
@@ -181,13 +181,13 @@ def test_too_long_an_answer_is_not_asked_for_again(serving):
             await client.ask(server.url("/a"), body)
         return client.requests
 
-    assert asked(serving, {"/a": [answer(b"x" * 200_000)]}, ask, limits=Limits(body=1000)) == 1
+    assert asked(serving, {"/a": [answer(b"x" * 200_000)]}, ask, limits=TransferLimits(body=1000)) == 1
 
 
 def test_an_address_that_is_not_allowed_ends_the_job_at_once():
     async def run():
         clock = VirtualClock(START)
-        async with HttpFetcher(clock, AGENT, reach=Reach()) as fetcher:
+        async with HttpFetcher(clock, AGENT, reach=AddressPolicy()) as fetcher:
             client = ArchiveClient(fetcher, clock)
             with pytest.raises(FetchError, match=r"127\.0\.0\.9 is not public.*fetch\.allow_networks.*trust"):
                 await client.ask("http://127.0.0.9/cdx", body)

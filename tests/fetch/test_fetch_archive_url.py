@@ -3,8 +3,8 @@
 import pytest
 
 from recrawl.errors import ConfigError
-from recrawl.fetch import CdxQuery, Dialect, Filter, MapForm
-from recrawl.fetch.archive_url import CdxAddress, MapAddress, archive_address, read_filter
+from recrawl.fetch import CdxDialect, CdxServerFilter, CdxServerQuery, MapForm
+from recrawl.fetch.archives.archive_url import CdxAddress, MapAddress, archive_address, read_filter
 
 IA = "https://web.archive.org/cdx/search/cdx"
 FIELDS_AND_FILTERS = "&fl=timestamp,digest&filter=!statuscode:404&filter=mimetype:text.html"
@@ -16,30 +16,32 @@ CC = "https://index.commoncrawl.org/CC-MAIN-2025-33-index"
     [
         (
             f"{IA}?url=example.org/*&output=json&showResumeKey=true",
-            CdxAddress(IA, Dialect.WAYBACK, CdxQuery("example.org/*")),
+            CdxAddress(IA, CdxDialect.WAYBACK, CdxServerQuery("example.org/*")),
         ),
         (
             f"{IA}?url=example.org&matchType=domain&from=2020&to=2021&limit=5&collapse=digest{FIELDS_AND_FILTERS}",
             CdxAddress(
                 IA,
-                Dialect.WAYBACK,
-                CdxQuery(
+                CdxDialect.WAYBACK,
+                CdxServerQuery(
                     "example.org",
                     "domain",
                     "2020",
                     "2021",
-                    (Filter("statuscode", "404", inverted=True), Filter("mimetype", "text.html")),
+                    (CdxServerFilter("statuscode", "404", inverted=True), CdxServerFilter("mimetype", "text.html")),
                     ("timestamp", "digest"),
                     "digest",
                     5,
                 ),
             ),
         ),
-        (f"{CC}?url=*.example.org", CdxAddress(CC, Dialect.PYWB, CdxQuery("*.example.org"))),
+        (f"{CC}?url=*.example.org", CdxAddress(CC, CdxDialect.PYWB, CdxServerQuery("*.example.org"))),
         (
             "http://localhost:8080/coll/cdx?url=http%3A%2F%2Fa.org%2F%3Fb%3D1%26c&collapseTime=8",
             CdxAddress(
-                "http://localhost:8080/coll/cdx", Dialect.PYWB, CdxQuery("http://a.org/?b=1&c", collapse="timestamp:8")
+                "http://localhost:8080/coll/cdx",
+                CdxDialect.PYWB,
+                CdxServerQuery("http://a.org/?b=1&c", collapse="timestamp:8"),
             ),
         ),
         (
@@ -77,4 +79,4 @@ def test_a_query_we_would_not_answer_truly_is_refused(query):
     [("=status:200", "=status:200"), ("!~mime:text", "!~mime:(?:text.*)$"), ("url:a.b", r"~url:(?:.*a\.b.*)$")],
 )
 def test_filters_of_pywb_keep_their_meaning(text, written):
-    assert read_filter(text, Dialect.PYWB).written(Dialect.PYWB) == written
+    assert read_filter(text, CdxDialect.PYWB).written(CdxDialect.PYWB) == written

@@ -15,15 +15,15 @@ from dataclasses import dataclass
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from recrawl.detect import decoded, judge, unchunked
+from recrawl.detect import classify_change, decoded, unchunked
 from recrawl.errors import InputError
-from recrawl.fetch import HttpFetcher, Limits, Request
-from recrawl.fetch.robots import RobotsCache
+from recrawl.fetch import FetchRequest, HttpFetcher, TransferLimits
+from recrawl.fetch.robots_cache import RobotsCache
 from recrawl.formats.sitemap import read_sitemap
-from recrawl.formats.warc import WarcWriter
-from recrawl.formats.warc_records import head_without_chunks, is_chunked
+from recrawl.formats.warc.warc_records import head_without_chunks, is_chunked
+from recrawl.formats.warc.warc_writer import WarcWriter
 from recrawl.model import Capture, Outcome
-from recrawl.model.failures import BROKEN_OFF, EMPTY, TOO_SLOW
+from recrawl.model.visits import BROKEN_OFF, EMPTY, TOO_SLOW
 from recrawl.time import VirtualClock
 
 AGENT = "recrawl-test/1.0 (+https://example.org/bot)"
@@ -68,7 +68,7 @@ SENT = {
     "300 headers": Case(OK + b"".join(b"X-%d: y\r\n" % number for number in range(300)) + HI),
     "a folded header": Case(OK + b"X: a\r\n\tb\r\n" + HI, kept=OK + b"X: a b\r\n" + HI),
     "a header without a name": Case(OK + b": x\r\n" + HI),
-    "a length beyond all numbers": Case(OK + b"Content-Length: 99999999999999999999\r\n\r\nhi"),
+    "a length beyond all numbers": cut(OK + b"Content-Length: 99999999999999999999\r\n\r\nhi"),
     "bytes that are no text": Case(b"HTTP/1.1 200 \xc3\xa9\r\nX: caf\xe9\r\n" + HI),
     "bare line feeds": Case(b"HTTP/1.1 200 OK\nContent-Length: 2\n\nhi"),
     "two media types": Case(OK + b"Content-Type: text/html\r\nContent-Type: image/png\r\n" + HI),
@@ -101,9 +101,17 @@ SENT = {
     "NUL in a header": no_answer(OK + b"X: a\0b\r\n" + HI, "NUL"),
     "a carriage return in a header": no_answer(OK + b"X: a\rb\r\n" + HI, "Carriage return"),
     "6,000 headers": no_answer(OK + b"".join(b"X-%d: y\r\n" % number for number in range(6_000)) + HI, "headers"),
-    "a header of 1 MB": no_answer(OK + b"X: " + b"a" * 1_000_000 + b"\r\n" + HI, "head of the answer"),
-    "a head of 280 KB": no_answer(OK + (b"X: " + b"a" * 40_000 + b"\r\n") * 7 + HI, "head of the answer"),
-    "a storm of interim answers": no_answer(b"HTTP/1.1 100 Continue\r\n\r\n" * 1_000 + OK + HI, "head of the answer"),
+    "a header of 1 MB": no_answer(OK + b"X: " + b"a" * 1_000_000 + b"\r\n" + HI, "A line of the head of the answer"),
+    "a header of 100 KB": no_answer(OK + b"X: " + b"a" * 102_395 + b"\r\n" + HI, "has 102400 bytes or more"),
+    "a header of almost 100 KB": Case(OK + b"X: " + b"a" * 102_394 + b"\r\n" + HI),
+    "a head of 280 KB": no_answer(OK + (b"X: " + b"a" * 40_000 + b"\r\n") * 7 + HI, "is longer than 262144 bytes"),
+    "a head of almost 256 KB": Case(OK + (b"X: " + b"a" * 40_000 + b"\r\n") * 6 + HI),
+    "a storm of interim answers": no_answer(b"HTTP/1.1 100 Continue\r\n\r\n" * 1_000 + OK + HI, "20 interim answers"),
+    "a length of 5,000 digits": cut(OK + b"Content-Length: " + b"9" * 5_000 + b"\r\n\r\nhi!"),
+    "a length of 2^63": cut(OK + b"content-length:\t009223372036854775808\r\n\r\nhi!"),
+    "a length of 5,000 digits, and chunks": Case(
+        OK + b"Content-Length: " + b"9" * 5_000 + b"\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n"
+    ),
     "only an interim answer": no_answer(b"HTTP/1.1 100 Continue\r\n\r\n", failure=EMPTY),
     "half a head": no_answer(OK + b"Content-Le"),
     "a head without an end": no_answer(OK + b"Content-Length: 2\r\n"),
@@ -215,11 +223,11 @@ async def _meet_all():
     clock, body = VirtualClock(1.79e9), 200_000
     async with (
         server,
-        HttpFetcher(clock, AGENT, limits=Limits(total=120.0, body=body)) as patient,
-        HttpFetcher(clock, AGENT, limits=Limits(total=3.0, body=body)) as impatient,
+        HttpFetcher(clock, AGENT, limits=TransferLimits(total=120.0, body=body)) as patient,
+        HttpFetcher(clock, AGENT, limits=TransferLimits(total=3.0, body=body)) as impatient,
     ):
         fetching = [
-            (impatient if name.endswith("in drops") else patient).fetch(Request(f"{home}{number}"))
+            (impatient if name.endswith("in drops") else patient).fetch(FetchRequest(f"{home}{number}"))
             for number, name in enumerate(names)
         ]
         found = await asyncio.gather(*fetching)
@@ -241,7 +249,7 @@ def test_a_broken_answer_is_kept_as_it_came(met, name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_broken_answer_is_judged_for_what_it_is(met, name):
-    judgement = judge(met[0][name], None)
+    judgement = classify_change(met[0][name], None)
     assert judgement.outcome == CASES[name].outcome
     assert not judgement.redirect_to.startswith("javascript")
 
@@ -285,11 +293,11 @@ def test_a_bomb_goes_off_nowhere(serving, name, window, times):
 
     async def run():
         async with serving({"/": answer}) as server, HttpFetcher(VirtualClock(1.79e9), AGENT) as fetcher:
-            return await fetcher.fetch(Request(server.url("/")))
+            return await fetcher.fetch(FetchRequest(server.url("/")))
 
     capture = asyncio.run(run())
     assert capture.raw_body == bomb
-    judgement = judge(capture, None)
+    judgement = classify_change(capture, None)
     assert (judgement.outcome, judgement.size, judgement.links) == (Outcome.FETCHED, len(bomb), ())
     with pytest.raises(InputError, match="more than"):
         decoded(capture)

@@ -11,9 +11,19 @@ import pytest
 
 from recrawl.detect import decoded
 from recrawl.errors import ConfigError, FetchError, InputError
-from recrawl.fetch import ArchiveClient, CdxQuery, CdxServer, CdxState, Dialect, Filter, HttpFetcher, Limits, Paging
-from recrawl.formats.captures import Report
-from recrawl.formats.cdx_answers import read_answer
+from recrawl.fetch import (
+    ArchiveClient,
+    CdxClient,
+    CdxDialect,
+    CdxServerFilter,
+    CdxServerQuery,
+    CdxState,
+    HttpFetcher,
+    Paging,
+    TransferLimits,
+)
+from recrawl.formats.cdx.cdx_responses import read_answer
+from recrawl.formats.columnar.capture_batches import ReadReport
 from recrawl.time import VirtualClock, to_timestamp14
 
 AGENT = "RecrawlTest/1.0 (+https://example.org/bot)"
@@ -44,11 +54,11 @@ def run(serving, reply, use, **options):
     async def main():
         clock = VirtualClock(0.0)
         archive = Archive(reply)
-        async with serving(archive) as server, HttpFetcher(clock, AGENT, limits=Limits(total=60.0)) as fetcher:
+        async with serving(archive) as server, HttpFetcher(clock, AGENT, limits=TransferLimits(total=60.0)) as fetcher:
 
             def make(**more):
                 client = ArchiveClient(fetcher, clock)
-                return CdxServer(client, server.url("/cdx"), body_of=decoded, **{**options, **more})
+                return CdxClient(client, server.url("/cdx"), body_of=decoded, **{**options, **more})
 
             return await use(make), archive.asked
 
@@ -85,13 +95,13 @@ def captures_of(answers):
     return [
         row
         for answer in answers
-        for batch in read_answer(io.BytesIO(answer.body), answer.url, Report(strict=True))
+        for batch in read_answer(io.BytesIO(answer.body), answer.url, ReadReport(strict=True))
         for row in batch.to_pylist()
     ]
 
 
 def test_answers_are_what_their_reader_reads(serving):
-    use = lambda make: collected(make(), CdxQuery("example.org/*"))  # noqa: E731
+    use = lambda make: collected(make(), CdxServerQuery("example.org/*"))  # noqa: E731
     read = captures_of(run(serving, wayback, use, page_captures=3)[0])
     assert [to_timestamp14(row["time"]) for row in read] == [row[1] for row in ROWS]
     read = captures_of(run(serving, lambda *_: (200, lines(ROWS)), use, paging=Paging.ONE)[0])
@@ -99,7 +109,9 @@ def test_answers_are_what_their_reader_reads(serving):
 
 
 def test_resume_keys_lead_through_all_answers(serving):
-    answers, asked = run(serving, wayback, lambda make: collected(make(), CdxQuery("example.org/*")), page_captures=3)
+    answers, asked = run(
+        serving, wayback, lambda make: collected(make(), CdxServerQuery("example.org/*")), page_captures=3
+    )
     assert rows_of(answers) == ROWS
     assert [answer.captures for answer in answers] == [3, 3, 1]
     assert [one.get("resumeKey", "") for one in asked] == [
@@ -113,7 +125,7 @@ def test_resume_keys_lead_through_all_answers(serving):
 
 def test_a_limit_ends_the_query_early(serving):
     answers, asked = run(
-        serving, wayback, lambda make: collected(make(), CdxQuery("example.org", limit=4)), page_captures=3
+        serving, wayback, lambda make: collected(make(), CdxServerQuery("example.org", limit=4)), page_captures=3
     )
     assert rows_of(answers) == ROWS[:4]
     assert [one["limit"] for one in asked] == ["3", "1"]
@@ -121,7 +133,7 @@ def test_a_limit_ends_the_query_early(serving):
 
 @pytest.mark.parametrize("kept", [1, 2, 3])
 def test_a_saved_state_goes_on_where_it_stopped(serving, kept):
-    query = CdxQuery("example.org", since="2024")
+    query = CdxServerQuery("example.org", since="2024")
 
     async def use(make):
         first = []
@@ -139,11 +151,11 @@ def test_a_saved_state_goes_on_where_it_stopped(serving, kept):
 
 def test_a_state_fits_only_its_own_query(serving):
     async def use(make):
-        state = (await collected(make(), CdxQuery("example.org")))[0].state
+        state = (await collected(make(), CdxServerQuery("example.org")))[0].state
         with pytest.raises(InputError, match="another query"):
-            await collected(make(), CdxQuery("example.com"), state)
+            await collected(make(), CdxServerQuery("example.com"), state)
         with pytest.raises(InputError, match="another query"):
-            await collected(make(dialect=Dialect.PYWB), CdxQuery("example.org"), state)
+            await collected(make(dialect=CdxDialect.PYWB), CdxServerQuery("example.org"), state)
 
     run(serving, wayback, use)
 
@@ -168,7 +180,7 @@ def test_pages_are_counted_and_read_in_turn(serving, count):
         return 200, lines(ROWS[3 * page : 3 * page + 3])
 
     answers, asked = run(
-        serving, reply, lambda make: collected(make(), CdxQuery("*.example.org")), dialect=Dialect.PYWB
+        serving, reply, lambda make: collected(make(), CdxServerQuery("*.example.org")), dialect=CdxDialect.PYWB
     )
     assert b"".join(answer.body for answer in answers).decode() == lines(ROWS)
     assert [one.get("page") for one in asked] == [None, None, "0", "1", "2"]
@@ -176,7 +188,9 @@ def test_pages_are_counted_and_read_in_turn(serving, count):
     assert [answer.state.captures for answer in answers] == [3, 6, 7]
 
 
-@pytest.mark.parametrize("query", [CdxQuery("x/*"), CdxQuery("*.x"), CdxQuery("x", match="domain"), CdxQuery("x")])
+@pytest.mark.parametrize(
+    "query", [CdxServerQuery("x/*"), CdxServerQuery("*.x"), CdxServerQuery("x", match="domain"), CdxServerQuery("x")]
+)
 @pytest.mark.parametrize("captured", [True, False], ids=["captured", "never captured"])
 def test_a_server_that_does_not_count_pages_is_asked_about_one_and_then_for_all(serving, query, captured):
     def reply(arguments, _count):
@@ -186,7 +200,7 @@ def test_a_server_that_does_not_count_pages_is_asked_about_one_and_then_for_all(
         assert "*" not in arguments["url"]
         return 200, lines(ROWS[:1]) if captured else ""
 
-    answers, asked = run(serving, reply, lambda make: collected(make(), query), dialect=Dialect.PYWB)
+    answers, asked = run(serving, reply, lambda make: collected(make(), query), dialect=CdxDialect.PYWB)
     assert ["showNumPages" in one for one in asked] == [True, False]
     assert "page" not in asked[1]
     assert [answer.captures for answer in answers] == [7]
@@ -199,7 +213,7 @@ def test_a_server_with_a_limit_of_its_own_is_asked_for_more(serving, paging):
             return 200, "1"
         return 200, lines(ROWS[: int(arguments.get("limit", "3"))])
 
-    answers, _ = run(serving, reply, lambda make: collected(make(), CdxQuery("x")), paging=paging)
+    answers, _ = run(serving, reply, lambda make: collected(make(), CdxServerQuery("x")), paging=paging)
     assert sum(answer.captures for answer in answers) == len(ROWS)
 
 
@@ -208,12 +222,14 @@ def test_a_server_with_a_limit_of_its_own_is_asked_for_more(serving, paging):
 )
 @pytest.mark.parametrize("paging", [Paging.ONE, Paging.RESUME_KEY])
 def test_nothing_found_is_an_empty_answer(serving, status, body, paging):
-    answers, _ = run(serving, lambda *_: (status, body), lambda make: collected(make(), CdxQuery("x")), paging=paging)
+    answers, _ = run(
+        serving, lambda *_: (status, body), lambda make: collected(make(), CdxServerQuery("x")), paging=paging
+    )
     assert [answer.captures for answer in answers] == [0]
 
 
 def test_no_pages_are_no_answers(serving):
-    use = lambda make: collected(make(), CdxQuery("x"))  # noqa: E731
+    use = lambda make: collected(make(), CdxServerQuery("x"))  # noqa: E731
     answers, asked = run(serving, lambda *_: (200, '{"pages": 0}'), use, paging=Paging.PAGES)
     assert (answers, len(asked)) == ([], 1)
 
@@ -225,7 +241,7 @@ def test_a_garbled_answer_is_asked_for_again(serving, cut):
     answers, asked = run(
         serving,
         lambda _arguments, count: (200, cut if count == 1 else lines(ROWS)),
-        lambda make: collected(make(), CdxQuery("x")),
+        lambda make: collected(make(), CdxServerQuery("x")),
         paging=Paging.ONE,
     )
     assert (len(asked), answers[0].captures) == (2, 7)
@@ -237,7 +253,7 @@ def test_a_garbled_answer_is_asked_for_again(serving, cut):
 def test_what_the_server_refuses_is_told_in_its_own_words(serving, status, words):
     async def use(make):
         with pytest.raises(FetchError, match=rf"answered {status} \({words}\)"):
-            await collected(make(), CdxQuery("x"))
+            await collected(make(), CdxServerQuery("x"))
 
     _, asked = run(serving, lambda *_: (status, words), use)
     assert len(asked) == 1
@@ -249,7 +265,7 @@ def test_keys_that_lead_in_circles_are_noticed(serving, period):
         return 200, json.dumps([HEADER, ROWS[0], [], [f"org,example)/ {count % period}!"]])
 
     async def use(make):
-        answers, got = make().answers(CdxQuery("x")), []
+        answers, got = make().answers(CdxServerQuery("x")), []
         for _ in range(period):
             got.append(await anext(answers))  # noqa: PERF401 - one after the other
         with pytest.raises(FetchError, match="circles"):
@@ -267,37 +283,37 @@ def test_endless_answers_end(serving):
 
     async def use(make):
         with pytest.raises(FetchError, match="after 5 answers"):
-            await collected(make(max_answers=5), CdxQuery("x"))
+            await collected(make(max_answers=5), CdxServerQuery("x"))
 
     _, asked = run(serving, reply, use)
     assert len(asked) == 5
 
 
 def test_both_dialects_name_fields_filters_and_collapsing_their_way():
-    query = CdxQuery(
+    query = CdxServerQuery(
         "example.org",
         match="host",
         since="2024",
         until="202406",
-        filters=(Filter("status", "200", literal=True), Filter("mime", "text/.*", inverted=True)),
+        filters=(CdxServerFilter("status", "200", literal=True), CdxServerFilter("mime", "text/.*", inverted=True)),
         fields=("url", "statuscode"),
         collapse="timestamp:8",
     )
-    assert query.parameters(Dialect.WAYBACK) == [
+    assert query.parameters(CdxDialect.WAYBACK) == [
         ("url", "example.org"), ("matchType", "host"), ("from", "2024"), ("to", "202406"),
         ("filter", "statuscode:200"), ("filter", "!mimetype:text/.*"),
         ("fl", "original,statuscode"), ("collapse", "timestamp:8"), ("output", "json"),
     ]  # fmt: skip
-    assert query.parameters(Dialect.PYWB) == [
+    assert query.parameters(CdxDialect.PYWB) == [
         ("url", "example.org"), ("matchType", "host"), ("from", "2024"), ("to", "202406"),
         ("filter", "=status:200"), ("filter", "!~mime:(?:text/.*)$"),
         ("fl", "url,status"), ("collapseTime", "8"), ("output", "json"),
     ]  # fmt: skip
     with pytest.raises(ConfigError, match="collapse"):
-        CdxQuery("x", collapse="digest").parameters(Dialect.PYWB)
+        CdxServerQuery("x", collapse="digest").parameters(CdxDialect.PYWB)
 
 
 @pytest.mark.parametrize("wrong", [{"url": ""}, {"match": "fuzzy"}, {"since": "yesterday"}, {"limit": -1}])
 def test_a_query_that_makes_no_sense_is_refused(wrong):
     with pytest.raises(ConfigError):
-        CdxQuery(**{"url": "x", **wrong})
+        CdxServerQuery(**{"url": "x", **wrong})

@@ -9,8 +9,8 @@ import psutil
 import pytest
 
 from recrawl.errors import ConfigError
-from recrawl.fetch import HttpFetcher, Limits, Request
-from recrawl.model.failures import BROKEN_OFF, EMPTY, NO_CONNECTION, NO_NAME, NO_TRUST, NO_URL, TOO_SLOW
+from recrawl.fetch import FetchRequest, HttpFetcher, TransferLimits
+from recrawl.model.visits import BROKEN_OFF, EMPTY, NO_CONNECTION, NO_NAME, NO_TRUST, NO_URL, TOO_SLOW
 from recrawl.time import VirtualClock
 
 AGENT = "recrawl-test/1.0 (+https://example.org/bot)"
@@ -27,7 +27,7 @@ def fetch_all(serving, answers, *requests, **options):
         async with serving(answers) as server, fetcher(**options) as client:
             captures = []
             for request in requests:
-                asked = request if isinstance(request, Request) else Request(server.url(request))
+                asked = request if isinstance(request, FetchRequest) else FetchRequest(server.url(request))
                 captures.append(await client.fetch(asked))
             return captures, server
 
@@ -99,7 +99,7 @@ def test_cookies_are_not_kept(serving):
 def test_validators_make_the_request_conditional(serving):
     async def run():
         async with serving({"/": b'HTTP/1.1 304 Not Modified\r\nETag: "v\xe9"\r\n\r\n'}) as server, fetcher() as client:
-            return await client.fetch(Request(server.url(), '"v\xe9"', "Sun, 06 Nov 1994 08:49:37 GMT"))
+            return await client.fetch(FetchRequest(server.url(), '"v\xe9"', "Sun, 06 Nov 1994 08:49:37 GMT"))
 
     capture = asyncio.run(run())
     assert capture.status == 304
@@ -111,7 +111,7 @@ def test_validators_make_the_request_conditional(serving):
 def test_a_stored_validator_cannot_add_headers(serving, etag):
     async def run():
         async with serving({}) as server, fetcher() as client:
-            return await client.fetch(Request(server.url(), etag=etag))
+            return await client.fetch(FetchRequest(server.url(), etag=etag))
 
     assert b"If-None-Match" not in asyncio.run(run()).raw_request
 
@@ -119,8 +119,8 @@ def test_a_stored_validator_cannot_add_headers(serving, etag):
 def test_conditions_do_not_leak_into_the_next_request(serving):
     async def run():
         async with serving({}) as server, fetcher() as client:
-            await client.fetch(Request(server.url(), etag='"a"'))
-            return await client.fetch(Request(server.url())), server.connections
+            await client.fetch(FetchRequest(server.url(), etag='"a"'))
+            return await client.fetch(FetchRequest(server.url())), server.connections
 
     capture, connections = asyncio.run(run())
     assert b"If-None-Match" not in capture.raw_request
@@ -132,7 +132,7 @@ def test_conditions_do_not_leak_into_the_next_request(serving):
 )
 def test_a_long_body_is_cut_at_the_limit(serving, limit, kept, truncated):
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
-    captures, _ = fetch_all(serving, {"/": answer}, "/", "/", limits=Limits(body=limit))
+    captures, _ = fetch_all(serving, {"/": answer}, "/", "/", limits=TransferLimits(body=limit))
     assert [(c.status, c.raw_body, c.truncated, c.error) for c in captures] == [(200, kept, truncated, "")] * 2
 
 
@@ -143,7 +143,7 @@ def test_an_endless_body_ends_at_the_limit(serving):
             writer.write(b"x" * 10_000)
             await writer.drain()
 
-    [capture], _ = fetch_all(serving, {"/": endless}, "/", limits=Limits(body=100_000))
+    [capture], _ = fetch_all(serving, {"/": endless}, "/", limits=TransferLimits(body=100_000))
     assert (capture.status, len(capture.raw_body), capture.truncated) == (200, 100_000, "length")
 
 
@@ -164,7 +164,7 @@ def test_a_body_cut_by_the_server_keeps_its_bytes(serving, sent, body):
     assert (capture.status, capture.raw_body, capture.truncated, capture.error) == (200, body, "disconnect", "")
 
 
-@pytest.mark.parametrize("limits", [Limits(total=3.0), Limits(idle=1.0)])
+@pytest.mark.parametrize("limits", [TransferLimits(total=3.0), TransferLimits(idle=1.0)])
 def test_a_body_cut_by_time_keeps_its_bytes(serving, limits):
     async def stall(writer):
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello")
@@ -199,7 +199,7 @@ async def _half_a_head(writer):
     ],
 )
 def test_no_answer_is_a_capture_that_says_why(serving, answer, words, failure):
-    limits = Limits(total=0.5) if failure == TOO_SLOW else Limits()
+    limits = TransferLimits(total=0.5) if failure == TOO_SLOW else TransferLimits()
     [capture], _ = fetch_all(serving, {"/": answer}, "/", limits=limits)
     assert (capture.status, capture.raw_head, capture.raw_body, capture.truncated) == (0, b"", b"", "")
     assert capture.error
@@ -219,7 +219,7 @@ def test_no_answer_is_a_capture_that_says_why(serving, answer, words, failure):
     ],
 )
 def test_what_cannot_be_reached_is_a_capture_too(serving, url, failure):
-    [capture], _ = fetch_all(serving, {}, Request(url))
+    [capture], _ = fetch_all(serving, {}, FetchRequest(url))
     assert (capture.status, capture.raw_body, capture.failure) == (0, b"", failure)
     assert capture.error
 
@@ -230,7 +230,7 @@ def test_hosts_are_pinned_to_addresses(serving):
             pins = {f"one.test:{server.port}": "127.0.0.1", f"two.test:{server.port}": "127.0.0.1"}
             async with fetcher(resolve=pins) as client:
                 urls = [f"http://{name}.test:{server.port}/" for name in ("one", "two")]
-                return server, [await client.fetch(Request(url)) for url in urls]
+                return server, [await client.fetch(FetchRequest(url)) for url in urls]
 
     server, captures = asyncio.run(run())
     assert [capture.ip for capture in captures] == ["127.0.0.1"] * 2
@@ -255,7 +255,7 @@ def test_many_at_once_do_not_mix(serving, epoll, monkeypatch):
 
     async def run():
         async with serving(answers) as server, fetcher() as client:
-            return await asyncio.gather(*(client.fetch(Request(server.url(p))) for p in paths))
+            return await asyncio.gather(*(client.fetch(FetchRequest(server.url(p))) for p in paths))
 
     captures = asyncio.run(run())
     assert [capture.raw_body.decode() for capture in captures] == paths
@@ -265,10 +265,10 @@ def test_many_at_once_do_not_mix(serving, epoll, monkeypatch):
 def test_a_cancelled_fetch_does_not_spoil_the_next(serving):
     async def run():
         async with serving({"/slow": _silence}) as server, fetcher() as client:
-            await client.fetch(Request(server.url("/")))
+            await client.fetch(FetchRequest(server.url("/")))
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(client.fetch(Request(server.url("/slow"))), 0.1)
-            return [await client.fetch(Request(server.url(f"/{n}"))) for n in range(3)]
+                await asyncio.wait_for(client.fetch(FetchRequest(server.url("/slow"))), 0.1)
+            return [await client.fetch(FetchRequest(server.url(f"/{n}"))) for n in range(3)]
 
     captures = asyncio.run(run())
     assert [capture.status for capture in captures] == [404] * 3
@@ -301,7 +301,7 @@ def test_an_agent_without_contact_is_refused(agent):
 def test_an_agent_with_contact_is_taken(serving, agent):
     async def ask():
         async with serving({}) as server, HttpFetcher(VirtualClock(1_000.0), agent) as client:
-            return await client.fetch(Request(server.url("/")))
+            return await client.fetch(FetchRequest(server.url("/")))
 
     assert b"User-Agent: " + agent.encode() in asyncio.run(ask()).raw_request.split(b"\r\n")
 
@@ -323,7 +323,7 @@ def test_tls_is_checked(serving, certificate, tls, name, days, trusted, words): 
         async with serving({"/": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"}, tls(file)) as server:
             options = {"ca_file": str(file)} if trusted else {}
             async with fetcher(resolve={f"secure.test:{server.port}": "127.0.0.1"}, **options) as client:
-                return server, await client.fetch(Request(f"https://secure.test:{server.port}/"))
+                return server, await client.fetch(FetchRequest(f"https://secure.test:{server.port}/"))
 
     server, capture = asyncio.run(run())
     if words:
@@ -341,15 +341,15 @@ def test_a_server_that_speaks_no_tls_is_not_trusted():
     async def run():
         server = await asyncio.start_server(plain, "127.0.0.1", 0)
         async with server, fetcher() as client:
-            return await client.fetch(Request(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/"))
+            return await client.fetch(FetchRequest(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/"))
 
     assert asyncio.run(run()).failure == NO_TRUST
 
 
 def test_a_server_that_says_nothing_to_a_handshake_is_too_slow(serving):
     async def run():
-        async with serving({}) as server, fetcher(limits=Limits(connect=2.0)) as client:
-            return await client.fetch(Request(f"https://127.0.0.1:{server.port}/"))
+        async with serving({}) as server, fetcher(limits=TransferLimits(connect=2.0)) as client:
+            return await client.fetch(FetchRequest(f"https://127.0.0.1:{server.port}/"))
 
     assert asyncio.run(run()).failure == TOO_SLOW
 

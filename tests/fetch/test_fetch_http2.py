@@ -12,9 +12,9 @@ from h2.events import RequestReceived, StreamEnded
 from warcio.archiveiterator import ArchiveIterator
 from warcio.checker import Checker
 
-from recrawl.fetch import HttpFetcher, Limits, Request
-from recrawl.formats.warc import WarcWriter
-from recrawl.formats.warc_reader import read_capture
+from recrawl.fetch import FetchRequest, HttpFetcher, TransferLimits
+from recrawl.formats.warc.warc_reader import read_capture
+from recrawl.formats.warc.warc_writer import WarcWriter
 from recrawl.time import VirtualClock
 
 AGENT = "recrawl-test/2.0 (+https://example.org/bot)"
@@ -92,7 +92,7 @@ def ask(certificate, tls, answers, *paths, **options):
         async with serving_http2(answers, tls(file, "h2", "http/1.1")) as (server, port):
             pins = {f"{HOST}:{port}": "127.0.0.1"}
             async with HttpFetcher(VirtualClock(1.79e9), AGENT, resolve=pins, ca_file=str(file), **options) as fetcher:
-                return server, [await fetcher.fetch(Request(f"https://{HOST}:{port}{path}")) for path in paths]
+                return server, [await fetcher.fetch(FetchRequest(f"https://{HOST}:{port}{path}")) for path in paths]
 
     return asyncio.run(run())
 
@@ -129,7 +129,7 @@ def test_http1_can_be_asked_for(serving, certificate, tls):
             pins = {f"{HOST}:{server.port}": "127.0.0.1"}
             clock = VirtualClock(1.79e9)
             async with HttpFetcher(clock, AGENT, resolve=pins, ca_file=str(file), http2=False) as fetcher:
-                return await fetcher.fetch(Request(f"https://{HOST}:{server.port}/"))
+                return await fetcher.fetch(FetchRequest(f"https://{HOST}:{server.port}/"))
 
     capture = asyncio.run(run())
     assert (capture.protocol, capture.raw_body) == ("", b"one")
@@ -144,7 +144,7 @@ def test_a_host_that_offers_no_http2_is_asked_by_http1(serving, certificate, tls
         async with serving({"/": answer}, tls(file, "http/1.1")) as server:
             pins = {f"{HOST}:{server.port}": "127.0.0.1"}
             async with HttpFetcher(VirtualClock(1.0), AGENT, resolve=pins, ca_file=str(file)) as fetcher:
-                return await fetcher.fetch(Request(f"https://{HOST}:{server.port}/"))
+                return await fetcher.fetch(FetchRequest(f"https://{HOST}:{server.port}/"))
 
     capture = asyncio.run(run())
     assert (capture.status, capture.protocol, capture.raw_body) == (200, "", b"one")
@@ -153,8 +153,8 @@ def test_a_host_that_offers_no_http2_is_asked_by_http1(serving, certificate, tls
 @pytest.mark.parametrize(
     ("pieces", "limits", "kept", "truncated"),
     [
-        ((b"half", 2), Limits(), b"half", "disconnect"),
-        ((b"x" * 300, b"y" * 300), Limits(body=400), b"x" * 300 + b"y" * 100, "length"),
+        ((b"half", 2), TransferLimits(), b"half", "disconnect"),
+        ((b"x" * 300, b"y" * 300), TransferLimits(body=400), b"x" * 300 + b"y" * 100, "length"),
     ],
     ids=["stream reset", "too long"],
 )

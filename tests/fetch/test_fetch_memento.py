@@ -10,11 +10,11 @@ import pytest
 
 from recrawl.detect import decoded
 from recrawl.errors import ConfigError, FetchError, InputError
-from recrawl.fetch import ArchiveClient, HttpFetcher, Limits, MapForm, MapState, MementoClient
-from recrawl.fetch.link_header import links
-from recrawl.fetch.memento_capture import raw_uri
-from recrawl.formats.captures import Report
-from recrawl.formats.timemap import read_timemap
+from recrawl.fetch import ArchiveClient, HttpFetcher, MapForm, MapState, MementoClient, TransferLimits
+from recrawl.fetch.archives.memento_client import raw_uri
+from recrawl.fetch.http.response_headers import links
+from recrawl.formats.columnar.capture_batches import ReadReport
+from recrawl.formats.memento.timemap import read_timemap
 from recrawl.time import VirtualClock, from_http_date
 
 AGENT = "RecrawlTest/1.0 (+https://example.org/bot)"
@@ -23,7 +23,7 @@ WHEN = "Sun, 06 Nov 1994 08:49:37 GMT"
 
 
 def read_map(data, source):
-    return read_timemap(data, source, Report())
+    return read_timemap(data, source, ReadReport())
 
 
 def answer(body=b"", status="200 OK", *headers):
@@ -35,7 +35,7 @@ def answer(body=b"", status="200 OK", *headers):
 def run(serving, answers, use, **options):
     async def main():
         clock = VirtualClock(0.0)
-        async with serving(answers) as server, HttpFetcher(clock, AGENT, limits=Limits(total=60.0)) as fetcher:
+        async with serving(answers) as server, HttpFetcher(clock, AGENT, limits=TransferLimits(total=60.0)) as fetcher:
 
             def make(**more):
                 places = {"timemap": server.url("/map/{form}/{url}"), "timegate": server.url("/{url}")}

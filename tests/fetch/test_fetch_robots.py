@@ -7,11 +7,11 @@ import gzip
 
 import pytest
 
-from recrawl.crawl.target import RulesRead, Target
-from recrawl.crawl.visitor import Visitor
+from recrawl.crawl.visit.visit_target import RobotsFetched, VisitTarget
+from recrawl.crawl.visit.visitor import Visitor
 from recrawl.detect import decoded
 from recrawl.errors import ConfigError, StoreError
-from recrawl.fetch import HttpFetcher, Limits, Request, RobotsCache
+from recrawl.fetch import FetchRequest, HttpFetcher, RobotsCache, TransferLimits
 from recrawl.model import Outcome
 from recrawl.store.open import open_store
 from recrawl.time import DAY, HOUR, MINUTE, VirtualClock
@@ -30,7 +30,7 @@ def with_cache(serving, answers, ask, **options):
 
     async def run():
         clock = VirtualClock(1_000.0)
-        async with serving(answers) as server, HttpFetcher(clock, AGENT, limits=Limits(total=60.0)) as fetcher:
+        async with serving(answers) as server, HttpFetcher(clock, AGENT, limits=TransferLimits(total=60.0)) as fetcher:
             cache = RobotsCache(fetcher, clock, AGENT, body_of=decoded, **options)
             return await ask(cache, server, clock)
 
@@ -265,7 +265,10 @@ def with_two(serving, tmp_path, ask, text="User-agent: *\nDisallow: /a"):
         clock = VirtualClock(1_700_000_000.0)
         with open_store(tmp_path / "store.db", create=True) as store:
             answers = {"/robots.txt": answer(text)}
-            async with serving(answers) as server, HttpFetcher(clock, AGENT, limits=Limits(total=60.0)) as fetcher:
+            async with (
+                serving(answers) as server,
+                HttpFetcher(clock, AGENT, limits=TransferLimits(total=60.0)) as fetcher,
+            ):
                 first, second = (RobotsCache(fetcher, clock, AGENT, body_of=decoded, copies=store) for _ in range(2))
                 return await ask(first, second, server, clock, store)
 
@@ -333,15 +336,15 @@ def test_a_page_that_is_refused_has_the_rules_read_again_before_the_next(serving
         visitor = Visitor(first._fetcher, first, clock)
 
         async def visit(path):
-            return await visitor.go(Target(1, 1, server.url(path), clock.now()))
+            return await visitor.go(VisitTarget(1, 1, server.url(path), clock.now()))
 
         server.answers["/page"] = answer(b"", status)
-        assert isinstance(await visit("/page"), RulesRead)
+        assert isinstance(await visit("/page"), RobotsFetched)
         assert (await visit("/page")).capture.status == int(status[:3])
         clock.advance_to(clock.now() + 15 * MINUTE)
         await visit("/page")
         server.answers["/robots.txt"] = answer("User-agent: *\nDisallow: /")
-        assert isinstance(await visit("/page"), RulesRead)
+        assert isinstance(await visit("/page"), RobotsFetched)
         refused = await visit("/page")
         return refused.visit.outcome, refused.capture, server.paths()
 
@@ -383,7 +386,7 @@ def test_a_store_that_is_away_keeps_nobody_from_the_rules(serving, tmp_path):
         first._copies = Away()
         with pytest.raises(StoreError):
             first.keep_copies()
-        first._look_at = clock.now() + 1
+        first._check_at = clock.now() + 1
         assert first.known(server.url()) is rules
         assert first.doubt(server.url())
         first._copies = store
@@ -416,11 +419,34 @@ def test_an_agent_without_contact_is_refused(serving):
         with_cache(serving, {}, ask)
 
 
+@pytest.mark.parametrize(
+    ("lines", "head", "apart"), [(10, b"", 0), (5_000, b"", 1), (1, b"Content-Encoding: identity\r\n", 1)]
+)
+def test_rules_that_are_not_short_are_read_beside_the_event_loop(serving, lines, head, apart):
+    body = b"User-agent: *\nDisallow: /no\n" + b"# nothing\n" * lines
+    answer = b"HTTP/1.1 200 OK\r\n%sContent-Length: %d\r\n\r\n%s" % (head, len(body), body)
+    done = []
+
+    async def in_thread(work):
+        done.append(work)
+        return await asyncio.to_thread(work)
+
+    async def run():
+        clock = VirtualClock()
+        async with serving({"/robots.txt": answer}) as server, HttpFetcher(clock, AGENT) as fetcher:
+            cache = RobotsCache(fetcher, clock, AGENT, body_of=decoded, in_thread=in_thread)
+            rules = await cache.rules(server.url("/"))
+            return rules.allowed(server.url("/no")), rules.allowed(server.url("/yes"))
+
+    assert asyncio.run(run()) == (False, True)
+    assert len(done) == apart
+
+
 def test_requests_are_plain(serving):
     asked = []
 
     class Recorder:
-        async def fetch(self, request: Request):
+        async def fetch(self, request: FetchRequest):
             asked.append(request)
             return await self.fetcher.fetch(request)
 
@@ -432,4 +458,6 @@ def test_requests_are_plain(serving):
             return server
 
     server = asyncio.run(run())
-    assert asked == [Request(server.url("/robots.txt"))]
+    [one] = asked
+    assert one == FetchRequest(server.url("/robots.txt"), most=one.most)
+    assert one.most >= 500 * 1024

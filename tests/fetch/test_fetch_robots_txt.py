@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from protego import Protego
 
-from recrawl.fetch.robots_txt import AgentRules, Rule, normal_path, parse_robots_txt, product_token
+from recrawl.fetch.robots_txt import AgentRules, RobotsRule, normal_path, parse_robots_txt, product_token
 
 GROUPS = Path(__file__).parents[1] / "data" / "robots" / "groups.txt"
 OTHER = re.compile(r"(?im)^(?!\s*(?:user-?agent|di\w*l\w*w|allow)\b).*$")
@@ -243,7 +243,7 @@ def reference_match(pattern: str, path: str) -> bool:
 def test_matching_is_that_of_a_regular_expression(pattern, path):
     [rule] = parse_robots_txt(f"User-agent: *\nDisallow: {pattern}".encode(), "x").rules
     normal = normal_path(f"http://h{path}")
-    assert isinstance(rule, Rule)
+    assert isinstance(rule, RobotsRule)
     assert rule.matches(normal) == reference_match(pattern, normal)
 
 

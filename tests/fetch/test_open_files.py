@@ -11,7 +11,7 @@ resource = pytest.importorskip("resource")
 
 SCRIPT = """
 import resource
-from recrawl.fetch.open_files import idle_connections, raise_limit
+from recrawl.fetch.http.http_fetcher import idle_connections, raise_limit
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
 print(idle_connections(2048), end=" ")
 raise_limit()

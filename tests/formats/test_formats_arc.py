@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
 from recrawl.errors import InputError
-from recrawl.formats.arc import index_arc, read_arc_capture
-from recrawl.formats.captures import NO_SIZE, RecordKind, Report, schema
-from recrawl.formats.warc_reader import OUT_OF_RANGE
+from recrawl.formats.columnar.capture_batches import NO_SIZE, ReadReport, RecordKind, schema
+from recrawl.formats.warc.arc import index_arc, read_arc_capture
+from recrawl.formats.warc.warc_reader import OUT_OF_RANGE
 
 DATA = Path(__file__).parents[1] / "data" / "formats" / "warcio"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: Text/HTML; charset=utf-8\r\n\r\n"
@@ -35,7 +35,7 @@ def page(number, body=b"hello", *, date=b"20080430204826", length=None, head=HEA
 
 def index(path):
     told = []
-    report = Report(on_bad=told.append)
+    report = ReadReport(on_bad=told.append)
     batches = list(index_arc(path, report))
     assert all(batch.schema == schema() for batch in batches)
     return [row for batch in batches for row in batch.to_pylist()], report, told
@@ -142,7 +142,7 @@ def test_garbage_between_records(write):
         assert numbers(rows) == [1, 2]
         assert str(path) in str(told)
         with pytest.raises(InputError):
-            list(index_arc(path, Report(strict=True)))
+            list(index_arc(path, ReadReport(strict=True)))
 
 
 def test_one_gzip_stream_is_read_in_order_but_not_by_place(write):
@@ -168,11 +168,11 @@ def test_what_is_no_archive_is_told(write, data):
 MEMORY = """
 import resource, sys
 from pathlib import Path
-from recrawl.formats.arc import index_arc
-from recrawl.formats.captures import Report
-list(index_arc(Path(sys.argv[2]), Report()))
+from recrawl.formats.warc.arc import index_arc
+from recrawl.formats.columnar.capture_batches import ReadReport
+list(index_arc(Path(sys.argv[2]), ReadReport()))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-report = Report()
+report = ReadReport()
 rows = sum(batch.num_rows for batch in index_arc(Path(sys.argv[1]), report))
 print(rows, report.bad, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """

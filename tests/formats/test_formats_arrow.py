@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from recrawl.errors import InputError
-from recrawl.formats.arrow import (
+from recrawl.formats.columnar.arrow_tables import (
     PageUrls,
     histories_from_table,
     histories_to_table,
@@ -224,7 +224,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
     write_visits(path, Visits.of([1], [2.0]))
     script = (
         "import resource, sys, numpy as np; from pathlib import Path; from recrawl.errors import DiskFullError;"
-        "from recrawl.formats.arrow import write_visits; from recrawl.model import Visits;"
+        "from recrawl.formats.columnar.arrow_tables import write_visits; from recrawl.model import Visits;"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000));\n"
         "try: write_visits(Path(sys.argv[1]), Visits.of(np.arange(10**5), np.random.default_rng(1).random(10**5)))\n"
         "except DiskFullError as error: print(error)"

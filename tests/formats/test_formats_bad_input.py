@@ -10,14 +10,14 @@ import zlib
 import pytest
 
 from recrawl.errors import InputError
-from recrawl.formats import cdx as cdx_reader
-from recrawl.formats.captures import Report
-from recrawl.formats.cdx import read_cdx
-from recrawl.formats.cdxj import read_cdxj
-from recrawl.formats.common_crawl import read_common_crawl
+from recrawl.formats.cdx import cdx_lines as cdx_reader
+from recrawl.formats.cdx.cdx_lines import read_cdx
+from recrawl.formats.cdx.cdxj import read_cdxj
+from recrawl.formats.columnar.capture_batches import ReadReport
+from recrawl.formats.columnar.common_crawl import read_common_crawl
+from recrawl.formats.memento.timemap import read_timemap
 from recrawl.formats.sitemap import read_claims
-from recrawl.formats.timemap import read_timemap
-from recrawl.formats.warc_reader import index_warc
+from recrawl.formats.warc.warc_reader import index_warc
 
 CDX = b"org,a)/%d 2020010203040%d http://a.org/%d text/html 200 ABC - - 5 0 x.warc.gz\n"
 LINES = [CDX % (n, n, n) for n in range(6)]
@@ -44,7 +44,7 @@ def warc(tmp_path):
         path = tmp_path / "x.warc.gz"
         path.write_bytes(data)
         told: list[InputError] = []
-        report = Report(on_bad=told.append)
+        report = ReadReport(on_bad=told.append)
         rows = [row for batch in index_warc(path, report) for row in batch.to_pylist()]
         assert all(error.source == str(path) for error in told)
         assert report.bad == len(told)
@@ -55,7 +55,7 @@ def warc(tmp_path):
 
 def cdx(data: bytes) -> tuple[list[str], list[InputError], dict[str, int]]:
     told: list[InputError] = []
-    report = Report(on_bad=told.append)
+    report = ReadReport(on_bad=told.append)
     rows = [row for batch in read_cdx(io.BytesIO(data), "x.cdx", report) for row in batch.to_pylist()]
     return [row["url"] for row in rows], told, report.skipped
 
@@ -137,7 +137,7 @@ def test_dates_before_1990_and_after_2100_in_indexes_and_maps():
     text = '<http://a/>; rel="original",' + "".join(
         link.format(year).replace("2013", year) for year in ("1980", "2013", "2121")
     )
-    report = Report(strict=True)
+    report = ReadReport(strict=True)
     assert [one.uri for one in read_timemap(text.encode(), "x", report).mementos] == ["http://m/2013"]
     assert report.skipped == {"dated before 1990": 1, "dated after 2100": 1}
 
@@ -160,24 +160,24 @@ ENTITIES = b'<!DOCTYPE urlset [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;&a;&a;">]>
 @pytest.mark.parametrize("data", [b"%s<urlset>&b;</urlset>", b"<?xml version='1.0'?>%s<rss>&b;</rss>"])
 def test_entity_bombs_in_sitemaps_and_feeds(data):
     told: list[InputError] = []
-    report = Report(on_bad=told.append)
+    report = ReadReport(on_bad=told.append)
     assert list(read_claims(data % ENTITIES, "x.xml", 0.0, report)) == []
     assert report.bad == 1
     assert "document type" in str(told[0])
     with pytest.raises(InputError, match="document type"):
-        list(read_claims(data % ENTITIES, "x.xml", 0.0, Report(strict=True)))
+        list(read_claims(data % ENTITIES, "x.xml", 0.0, ReadReport(strict=True)))
 
 
 def test_a_map_that_names_itself_as_its_next_page_has_none():
     text = f'<http://t/1>; rel="self",<http://t/1>; rel="timemap next",<http://m/1>; rel="memento"; datetime="{DATE}"'
-    found = read_timemap(f'{text},<http://a/>; rel="original"'.encode(), "x", Report(strict=True))
+    found = read_timemap(f'{text},<http://a/>; rel="original"'.encode(), "x", ReadReport(strict=True))
     assert (found.pages, len(found.mementos)) == ((), 1)
 
 
 def test_an_index_with_nothing_in_it_says_so():
     for data in (b"", b"\n\n", gzip.compress(b"")):
         for read in (read_cdx, read_cdxj):
-            report = Report(strict=True)  # an export of nothing is such a file: it is not broken
+            report = ReadReport(strict=True)  # an export of nothing is such a file: it is not broken
             assert list(read(io.BytesIO(data), "x.cdx", report)) == []
             assert report.skipped == {"an index without captures": 1}
     fields = b" CDX N b a m s k r M S V g\n"
@@ -205,7 +205,7 @@ def test_a_line_that_our_own_code_fails_on_is_named_with_its_place_and_the_rest_
 
     monkeypatch.setattr(cdx_reader, "_captures", fails)
     told: list[InputError] = []
-    report = Report(on_bad=told.append)
+    report = ReadReport(on_bad=told.append)
     batches = read_cdx(io.BytesIO(b" CDX N b a m s k r M S V g\n" + b"".join(LINES)), "x.cdx", report)
     urls = [url for batch in batches for url in batch.column("url").to_pylist()]
     assert urls == [f"http://a.org/{n}" for n in (0, 1, 2, 4, 5)]
@@ -217,7 +217,7 @@ def test_a_line_that_our_own_code_fails_on_is_named_with_its_place_and_the_rest_
 def test_elements_that_are_nested_without_end_are_not_remembered():
     told: list[InputError] = []
     deep = b"<urlset><url><loc>http://a.org/</loc></url>" + b"<a>" * 100_000
-    list(read_claims(io.BytesIO(deep), "x.xml", 0.0, Report(on_bad=told.append)))
+    list(read_claims(io.BytesIO(deep), "x.xml", 0.0, ReadReport(on_bad=told.append)))
     assert any("nested more than" in str(error) for error in told)
 
 
@@ -233,10 +233,10 @@ def test_texts_that_stand_in_every_row_are_not_unfolded_all_at_once(tmp_path):
         )
         parquet.write_table(table, tmp_path / f"{name}.parquet", row_group_size=rows)
     told: list[InputError] = []
-    assert list(read_common_crawl(tmp_path / "long.parquet", Report(on_bad=told.append))) == []
+    assert list(read_common_crawl(tmp_path / "long.parquet", ReadReport(on_bad=told.append))) == []
     counts = [re.search(r"(\d+) rows of the row group are longer", str(error)) for error in told]
     assert sum(int(count[1]) for count in counts if count) == rows
     before = pa.total_allocated_bytes()
-    first = next(iter(read_common_crawl(tmp_path / "many.parquet", Report())))
+    first = next(iter(read_common_crawl(tmp_path / "many.parquet", ReadReport())))
     assert 0 < first.num_rows < 2_000
     assert pa.total_allocated_bytes() - before < 1 << 29

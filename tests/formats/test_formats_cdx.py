@@ -12,17 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.errors import InputError
-from recrawl.formats.captures import RecordKind, Report, schema
-from recrawl.formats.cdx import HEADER, read_cdx, write_cdx
-from recrawl.formats.cdx_columns import parse_timestamps
-from recrawl.formats.cdx_text import write_sorted
+from recrawl.formats.cdx.cdx_columns import parse_timestamps
+from recrawl.formats.cdx.cdx_lines import HEADER, read_cdx, write_cdx, write_sorted
+from recrawl.formats.columnar.capture_batches import ReadReport, RecordKind, schema
 
 SAMPLES = Path(__file__).parents[1] / "data" / "formats"
 LINE = b"org,a)/ 20200102030405 http://a.org/ text/html 200 ABC - - 11 22 a.warc.gz\n"
 
 
-def rows(data: bytes, report: Report | None = None) -> list[dict[str, object]]:
-    batches = list(read_cdx(io.BytesIO(data), "x.cdx", report or Report(strict=True)))
+def rows(data: bytes, report: ReadReport | None = None) -> list[dict[str, object]]:
+    batches = list(read_cdx(io.BytesIO(data), "x.cdx", report or ReadReport(strict=True)))
     assert all(batch.schema == schema() for batch in batches)
     return [row for batch in batches for row in batch.to_pylist()]
 
@@ -73,7 +72,7 @@ def test_files_put_together_name_their_fields_again():
     nine = b" CDX N b a m s k r V g\norg,a)/ 20200102030405 http://a.org/ text/html 200 ABC - 22 a.warc.gz\n"
     told: list[InputError] = []
     data = HEADER.encode() + b"\n" + LINE + nine + b"broken\n" + HEADER.encode() + b"\n" + LINE
-    found = rows(data, Report(on_bad=told.append))
+    found = rows(data, ReadReport(on_bad=told.append))
     assert [(row["offset"], row["length"]) for row in found] == [(22, 11), (22, -1), (22, 11)]
     assert data[told[0].position :].startswith(b"broken\n")
 
@@ -114,7 +113,7 @@ def test_kinds(mime, status, kind):
 def test_a_bad_line_is_told_with_its_place_and_the_rest_goes_on(old, new, what):
     told: list[InputError] = []
     bad = LINE.replace(old, new)
-    report = Report(on_bad=told.append)
+    report = ReadReport(on_bad=told.append)
     assert len(rows(LINE + b"\r\n" + bad + LINE, report)) == 2
     assert report.bad == 1
     assert told[0].position == len(LINE) + 2
@@ -125,7 +124,7 @@ def test_a_bad_line_is_told_with_its_place_and_the_rest_goes_on(old, new, what):
 
 
 def test_what_is_no_capture_of_a_web_page_is_counted():
-    report = Report()
+    report = ReadReport()
     lines = (
         LINE.replace(b"http://a.org/", b"dns:a.org") + LINE.replace(b"2020", b"1980") + LINE.replace(b"2020", b"2150")
     )
@@ -211,7 +210,7 @@ def test_columns_say_the_same_as_line_by_line(lines):
         for one in lines
     ):
         return  # URLs that are put right have a test of their own
-    report = Report()
+    report = ReadReport()
     found = rows(HEADER.encode() + b"\n" + b"".join(one + b"\n" for one in lines), report)
     expected, bad, skipped = one_by_one(lines)
     assert [tuple(row.values()) for row in found] == expected
@@ -222,7 +221,7 @@ def test_columns_say_the_same_as_line_by_line(lines):
 @given(st.binary(max_size=300), st.booleans())
 def test_no_bytes_can_stop_it(data, named):
     try:
-        rows((HEADER.encode() + b"\n" if named else b"") + data, Report())
+        rows((HEADER.encode() + b"\n" if named else b"") + data, ReadReport())
     except InputError:
         assert not named or b"CDX" in data
 
@@ -237,7 +236,7 @@ def test_times_are_those_of_the_calendar(when, more):
 
 
 def test_the_small_copy_of_a_real_file_is_read():
-    report = Report()
+    report = ReadReport()
     with (SAMPLES / "outbackcdx" / "test1.cdx").open("rb") as file:
         found = [row for batch in read_cdx(file, "test1.cdx", report) for row in batch.to_pylist()]
     assert [(row["key"], row["length"], row["offset"]) for row in found] == [
@@ -251,7 +250,7 @@ def test_every_real_file_has_as_many_captures_as_lines(data_folder):
     files = sorted((data_folder / "formats/cdx").rglob("*.cdx"))
     assert len(files) == 13
     for path in files:
-        report = Report()
+        report = ReadReport()
         with path.open("rb") as file:
             count = sum(batch.num_rows for batch in read_cdx(file, path.name, report))
         lines = path.read_bytes().split(b"\n")
@@ -263,9 +262,9 @@ def test_every_real_file_has_as_many_captures_as_lines(data_folder):
 @pytest.mark.big
 def test_the_same_captures_in_nine_and_eleven_fields(data_folder):
     with (data_folder / "formats/cdx/derived/iana-9field.cdx").open("rb") as file:
-        nine = [row for batch in read_cdx(file, "9", Report()) for row in batch.to_pylist()]
+        nine = [row for batch in read_cdx(file, "9", ReadReport()) for row in batch.to_pylist()]
     with (data_folder / "formats/cdx/webrecorder__pywb/iana.cdx").open("rb") as file:
-        eleven = [row for batch in read_cdx(file, "11", Report()) for row in batch.to_pylist()]
+        eleven = [row for batch in read_cdx(file, "11", ReadReport()) for row in batch.to_pylist()]
     assert nine == [{**row, "length": -1} for row in eleven]
 
 
@@ -276,7 +275,7 @@ def test_what_is_written_is_read_again_and_sorted_by_bytes():
         LINE.replace(b"text/html 200", b"warc/revisit 304"),
         LINE.replace(b"org,a)/", "org,é)/".encode()),
     ]
-    batches = list(read_cdx(io.BytesIO(b"".join(lines)), "x", Report(strict=True)))
+    batches = list(read_cdx(io.BytesIO(b"".join(lines)), "x", ReadReport(strict=True)))
     target = io.BytesIO()
     assert write_cdx(batches, target) == 4
     header, *written, last = target.getvalue().split(b"\n")

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.errors import InputError
-from recrawl.formats.captures import Report
-from recrawl.formats.cdx_answers import Answer, read_answer
+from recrawl.formats.cdx.cdx_responses import CdxResponse, read_answer
+from recrawl.formats.columnar.capture_batches import ReadReport
 
 SAMPLES = Path(__file__).parents[1] / "data" / "formats"
 NAMES = ["urlkey", "timestamp", "original", "mimetype", "statuscode", "digest", "length"]
@@ -24,8 +24,8 @@ ROWS = [
 ]
 
 
-def read(data: bytes, report: Report | None = None) -> tuple[list[dict[str, object]], str]:
-    answer = Answer(io.BytesIO(data), "answer", report or Report(strict=True))
+def read(data: bytes, report: ReadReport | None = None) -> tuple[list[dict[str, object]], str]:
+    answer = CdxResponse(io.BytesIO(data), "answer", report or ReadReport(strict=True))
     return [row for batch in answer for row in batch.to_pylist()], answer.resume_key
 
 
@@ -70,9 +70,9 @@ def test_nothing_is_an_answer_too(data):
 
 
 def test_messages_of_the_server_are_counted():
-    report = Report(strict=True)
+    report = ReadReport(strict=True)
     assert read(b'{"message": "No Captures found for: a.org"}\n', report) == ([], "")
-    assert read(b'[{"id": "CC-MAIN-2025-33", "cdx-api": "https://x.org"}]', Report())[0] == []
+    assert read(b'[{"id": "CC-MAIN-2025-33", "cdx-api": "https://x.org"}]', ReadReport())[0] == []
     assert report.skipped == {"a message of the server": 1}
 
 
@@ -81,7 +81,7 @@ def test_bad_rows_are_told_with_their_place():
     data = as_archive([ROWS[0], ROWS[1][:-1], ["k", "2020", "http://a.org/", "", "", "", ""], ROWS[2]]).replace(
         b"DEF", b'"'
     )
-    found, _ = read(data, Report(on_bad=told.append))
+    found, _ = read(data, ReadReport(on_bad=told.append))
     assert len(found) == 1
     assert len(told) == 3
     assert {data[error.position :].split(b'","')[1] for error in told} == {b"20200103030405", b"2020"}
@@ -91,7 +91,7 @@ def test_bad_rows_are_told_with_their_place():
 def test_short_rows_are_told_with_their_place_and_the_rest_goes_on(line_end):
     told: list[InputError] = []
     data = as_archive([ROWS[0], [], ROWS[1], ["alone"], ROWS[2], ROWS[2][:2]], "key", line_end)
-    found, resume = read(data, Report(on_bad=told.append))
+    found, resume = read(data, ReadReport(on_bad=told.append))
     assert (len(found), resume) == (3, "key")
     assert [error.what.rpartition(": ")[2] for error in told] == [
         "the row is empty",
@@ -108,7 +108,7 @@ def test_short_rows_are_told_with_their_place_and_the_rest_goes_on(line_end):
 
 def test_recorded_answers():
     for name, count in (("test_basics", 10), ("test_multi_ia", 10)):
-        report = Report()
+        report = ReadReport()
         with (SAMPLES / "cdx_toolkit" / f"{name}.jsonl").open("rb") as file:
             found = [row for batch in read_answer(file, name, report) for row in batch.to_pylist()]
         assert (len(found), report.bad) == (count, 0)
@@ -127,7 +127,7 @@ def test_every_recorded_answer_has_as_many_captures_as_rows(data_folder):
                 expected += sum(len(row) > 1 for row in json.loads(text)) - 1
             elif not text.startswith("["):
                 expected += sum('"timestamp"' in one for one in text.splitlines())
-        report = Report()
+        report = ReadReport()
         with path.open("rb") as file:
             assert sum(batch.num_rows for batch in read_answer(file, path.name, report)) == expected, path
         assert report.bad == 0
@@ -148,7 +148,7 @@ values = st.recursive(
 )
 def test_no_bytes_can_stop_it(data):
     told: list[InputError] = []
-    report = Report(on_bad=told.append)
+    report = ReadReport(on_bad=told.append)
     with suppress(InputError):  # it is refused as a whole
         found, _ = read(data, report)
         assert all(row["url"] for row in found)

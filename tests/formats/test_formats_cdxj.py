@@ -15,11 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.errors import InputError
-from recrawl.formats import cdxj_shapes
-from recrawl.formats.captures import RecordKind, Report, schema
-from recrawl.formats.cdxj import read_cdxj, write_cdxj
-from recrawl.formats.cdxj_shapes import cut_lines, parse_line
-from recrawl.formats.lines import Block, clean
+from recrawl.formats.cdx import cdxj
+from recrawl.formats.cdx.cdxj import cut_lines, parse_line, read_cdxj, write_cdxj
+from recrawl.formats.cdx.line_blocks import LineBlock, clean
+from recrawl.formats.columnar.capture_batches import ReadReport, RecordKind, schema
 
 SAMPLES = Path(__file__).parents[1] / "data" / "formats"
 PYWB = (
@@ -37,8 +36,8 @@ SERVER = (
 )
 
 
-def rows(data: bytes, report: Report | None = None) -> list[dict[str, object]]:
-    batches = list(read_cdxj(io.BytesIO(data), "x.cdxj", report or Report(strict=True)))
+def rows(data: bytes, report: ReadReport | None = None) -> list[dict[str, object]]:
+    batches = list(read_cdxj(io.BytesIO(data), "x.cdxj", report or ReadReport(strict=True)))
     assert all(batch.schema == schema() for batch in batches)
     return [row for batch in batches for row in batch.to_pylist()]
 
@@ -68,7 +67,7 @@ def test_regular_lines_are_never_parsed_one_by_one(monkeypatch):
     def never(line):
         raise AssertionError(line)
 
-    monkeypatch.setattr(cdxj_shapes, "parse_line", never)
+    monkeypatch.setattr(cdxj, "parse_line", never)
     revisit = PYWB.replace(b'"status": "200", ', b"").replace(b"text/html", b"warc/revisit")
     assert len(rows(b"".join([PYWB, revisit, NUMBERS, SERVER] * 100))) == 400
 
@@ -105,7 +104,7 @@ def test_revisits_may_lack_a_status():
 )
 def test_a_bad_line_is_told_with_its_place_and_the_rest_goes_on(bad):
     told: list[InputError] = []
-    report = Report(on_bad=told.append)
+    report = ReadReport(on_bad=told.append)
     assert len(rows(PYWB + b"\r\n" + bad + PYWB, report)) == 2
     assert (report.bad, told[0].position) == (1, len(PYWB) + 2)
     with pytest.raises(InputError):
@@ -133,7 +132,7 @@ def test_lines_of_the_interplanetary_wayback():
         ("sample-encrypted", 0, 0),
         ("5mementos", 5, 6),
     ):
-        report = Report()
+        report = ReadReport()
         with (SAMPLES / "ipwb-indexes" / f"{name}.cdxj").open("rb") as file:
             found[name] = [row for batch in read_cdxj(file, name, report) for row in batch.to_pylist()]
         assert (report.bad, sum(report.skipped.values())) == (bad, about)
@@ -199,8 +198,8 @@ def test_cutting_by_shape_is_parsing_line_by_line(lines):
     raw = b"".join(line + b"\n" for line in lines)
     if not raw:
         return
-    report = Report()
-    texts, numbers = cut_lines(Block(clean(raw), raw, 0, "x"), report)
+    report = ReadReport()
+    texts, numbers = cut_lines(LineBlock(clean(raw), raw, 0, "x"), report)
     expected, bad, about = [], 0, 0
     for number, line in enumerate(clean(raw).split(b"\n")[:-1]):
         if line.startswith(b"!"):
@@ -218,7 +217,7 @@ def test_cutting_by_shape_is_parsing_line_by_line(lines):
 
 @given(st.binary(max_size=300))
 def test_no_bytes_can_stop_it(data):
-    report = Report()
+    report = ReadReport()
     found = rows(data, report)
     lines = [line for line in gunzipped(data).split(b"\n") if line.strip()]
     assert len(found) + report.bad + sum(report.skipped.values()) <= len(lines) + 1
@@ -241,7 +240,7 @@ def test_every_real_file_has_as_many_captures_as_lines(data_folder):
     ]
     assert len(files) == 17
     for path in files:
-        report = Report()
+        report = ReadReport()
         with path.open("rb") as file:
             count = sum(batch.num_rows for batch in read_cdxj(file, path.name, report))
         data = path.read_bytes()
@@ -255,14 +254,14 @@ def test_every_real_file_has_as_many_captures_as_lines(data_folder):
 
 @pytest.mark.big
 def test_cdx_and_cdxj_of_the_same_archive_agree(data_folder):
-    from recrawl.formats.cdx import read_cdx
+    from recrawl.formats.cdx.cdx_lines import read_cdx
 
     folder = data_folder / "formats"
     for name in ("iana", "dupes"):
         with (folder / f"cdx/webrecorder__pywb/{name}.cdx").open("rb") as file:
-            cdx = [row for batch in read_cdx(file, "a", Report(strict=True)) for row in batch.to_pylist()]
+            cdx = [row for batch in read_cdx(file, "a", ReadReport(strict=True)) for row in batch.to_pylist()]
         with (folder / f"cdxj/webrecorder__pywb/{name}.cdxj").open("rb") as file:
-            cdxj = [row for batch in read_cdxj(file, "b", Report(strict=True)) for row in batch.to_pylist()]
+            cdxj = [row for batch in read_cdxj(file, "b", ReadReport(strict=True)) for row in batch.to_pylist()]
         assert cdx == cdxj
 
 
@@ -273,7 +272,7 @@ def test_what_is_written_looks_like_pywb_wrote_it():
         + NUMBERS.replace(b"org,a", b"org,B")
         + PYWB.replace(b'"status": "200", ', b"").replace(b"text/html", b"warc/revisit")
     )
-    assert write_cdxj(list(read_cdxj(io.BytesIO(data), "x", Report(strict=True))), target) == 3
+    assert write_cdxj(list(read_cdxj(io.BytesIO(data), "x", ReadReport(strict=True))), target) == 3
     expected = [
         PYWB,
         PYWB.replace(b"org,a", b"org,B"),
@@ -311,7 +310,7 @@ def test_pywb_reads_what_we_write():
     judge = pytest.importorskip("pywb.warcserver.index.cdxobject", reason="pywb is a judge at test time only")
     target = io.BytesIO()
     odd = PYWB.replace(b"http://a.org/", 'http://a.org/é\\"x'.encode())
-    batches = list(read_cdxj(io.BytesIO(PYWB + odd), "x", Report(strict=True)))
+    batches = list(read_cdxj(io.BytesIO(PYWB + odd), "x", ReadReport(strict=True)))
     write_cdxj(batches, target)
     found = [judge.CDXObject(line) for line in target.getvalue().splitlines()]
     assert sorted(one["url"] for one in found) == ["http://a.org/", "http://a.org/%C3%A9%22x"]  # pywb escapes
@@ -322,6 +321,6 @@ def test_pywb_reads_what_we_write():
 
 
 def test_a_file_of_nothing_but_nonsense_is_told_in_reasonable_time():
-    report = Report()
+    report = ReadReport()
     assert rows(b"nonsense\n" * 200_000, report) == []
     assert report.bad == 200_000

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.errors import InputError
-from recrawl.formats.captures import RecordKind, Report, schema
-from recrawl.formats.common_crawl import COLUMNS, index_schema, read_common_crawl, write_common_crawl
+from recrawl.formats.columnar.capture_batches import ReadReport, RecordKind, schema
+from recrawl.formats.columnar.common_crawl import COLUMNS, index_schema, read_common_crawl, write_common_crawl
 
 CAPTURE = {
     "url": "https://www.example.co.uk:8080/a/b?x=1",
@@ -47,8 +47,8 @@ def batch(*rows):
     return pa.RecordBatch.from_pylist(list(rows), schema())
 
 
-def read(path, report: Report | None = None) -> list[dict[str, object]]:
-    batches = list(read_common_crawl(path, report or Report(strict=True)))
+def read(path, report: ReadReport | None = None) -> list[dict[str, object]]:
+    batches = list(read_common_crawl(path, report or ReadReport(strict=True)))
     assert all(one.schema == schema() for one in batches)
     return [row for one in batches for row in one.to_pylist()]
 
@@ -151,7 +151,7 @@ def test_kinds_follow_from_status_and_media_type(tmp_path):
 def test_rows_that_are_no_captures(tmp_path):
     urls = pa.array(["http://a.org/", "ftp://a.org/", None, "http://a.org/", "HTTPS://a.org/"])
     times = pa.array([1_600_000_000, 1_600_000_000, 1_600_000_000, 0, 1_600_000_000]).cast(pa.timestamp("s"))
-    report = Report()
+    report = ReadReport()
     found = read(common_crawl(tmp_path / "cc.parquet", 5, url=urls, fetch_time=times), report)
     assert [row["url"] for row in found] == ["http://a.org/", "HTTPS://a.org/"]
     assert (report.bad, report.skipped) == (1, {"not http or https": 1, "dated before 1990": 1})
@@ -163,7 +163,7 @@ def test_damage_never_ends_in_a_crash(tmp_path_factory, place, byte):
     data = bytearray(common_crawl(path).read_bytes())
     data[place % len(data)] = byte
     path.write_bytes(data)
-    report = Report()
+    report = ReadReport()
     found, refused = [], str(path)
     try:
         found = read(path, report)

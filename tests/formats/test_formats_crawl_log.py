@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.errors import InputError
-from recrawl.formats.captures import RecordKind, Report, schema
+from recrawl.formats.columnar.capture_batches import ReadReport, RecordKind, schema
 from recrawl.formats.crawl_log import parse_line, read_crawl_log
 
 GOOD = (
@@ -22,8 +22,8 @@ FAILED = "2024-05-01T10:00:01.500Z    -2          - http://b.org/ - - no-type #0
 DNS = "2024-05-01T10:00:02.500Z     1         53 dns:a.org LP http://a.org/ text/dns #003 20240501100002100+40 - - -"
 
 
-def rows(text: str, report: Report | None = None) -> list[dict[str, object]]:
-    batches = list(read_crawl_log(io.BytesIO(text.encode()), "crawl.log", report or Report(strict=True)))
+def rows(text: str, report: ReadReport | None = None) -> list[dict[str, object]]:
+    batches = list(read_crawl_log(io.BytesIO(text.encode()), "crawl.log", report or ReadReport(strict=True)))
     assert all(batch.schema == schema() for batch in batches)
     return [row for batch in batches for row in batch.to_pylist()]
 
@@ -39,7 +39,7 @@ def test_all_fields_of_a_line():
 
 
 def test_captures_failed_ones_too():
-    report = Report(strict=True)
+    report = ReadReport(strict=True)
     rules, other = DNS.replace("dns:a.org", "http://a.org/robots.txt"), DNS.replace("dns:a.org LP", "ftp://a.org/ L")
     good, failed = rows(f"{GOOD}\n{DNS}\n{rules}\n\n{other}\n{FAILED}\n", report)
     began = datetime(2024, 5, 1, 9, 59, 58, 123_000, tzinfo=UTC).timestamp()
@@ -67,7 +67,7 @@ def test_captures_failed_ones_too():
     ],
 )
 def test_sitemaps_are_passed_over_but_not_the_pages_they_list(hops, via, notes, is_page):
-    report = Report(strict=True)
+    report = ReadReport(strict=True)
     line = GOOD.replace(" LE http://a.org/ ", f" {hops} {via} ").replace("2t,lenTrunc", notes)
     assert len(rows(line, report)) == is_page
     assert report.skipped == ({} if is_page else {"sitemaps and feeds": 1})
@@ -127,7 +127,7 @@ def test_a_line_without_duration_does_not_know_it():
 def test_a_bad_line_is_told_with_its_place(old, new):
     told: list[InputError] = []
     bad = GOOD.replace(old, new)
-    found = rows(f"{GOOD}\n{bad}\n{GOOD}\n", Report(on_bad=told.append))
+    found = rows(f"{GOOD}\n{bad}\n{GOOD}\n", ReadReport(on_bad=told.append))
     assert len(found) == 2
     assert [error.position for error in told] == [len(GOOD) + 1]
 
@@ -139,6 +139,6 @@ def test_a_bad_line_is_told_with_its_place(old, new):
     )
 )
 def test_no_bytes_can_stop_it(data):
-    report = Report()
+    report = ReadReport()
     found = sum(batch.num_rows for batch in read_crawl_log(io.BytesIO(data), "crawl.log", report))
     assert found + report.bad + sum(report.skipped.values()) <= len(data.splitlines()) + 1

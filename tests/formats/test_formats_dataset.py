@@ -10,8 +10,8 @@ import pyarrow.parquet
 import pytest
 
 from recrawl.errors import InputError
-from recrawl.formats.changes import Change, ChangeLog
-from recrawl.formats.dataset import is_dataset, read_dataset, sites
+from recrawl.formats.columnar.dataset import is_dataset, read_dataset, sites
+from recrawl.formats.git.change_log import ChangeLog, LoggedChange
 from recrawl.model import Outcome
 
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "recorded"
@@ -33,7 +33,7 @@ def promised(readme: Path, key: str) -> list[dict[str, str]]:
     return [dict(zip(rows[0], row, strict=True)) for row in rows[2:]]
 
 
-def count(log: ChangeLog, kind: Change) -> int:
+def count(log: ChangeLog, kind: LoggedChange) -> int:
     return int((log.kind == kind).sum())
 
 
@@ -44,13 +44,13 @@ def test_documents_are_complete(data_folder):
     for log in read_dataset(data_folder / "documents"):
         row = table.pop(log.site)
         assert (len(log.urls), len(log)) == (int(row["pages"]), int(row["events"]))
-        assert count(log, Change.MOD) == int(row["changes"])
-        assert int((log.bulk & (log.kind == Change.MOD)).sum()) == int(row["bulk_chg"])
-        alive = len(log.urls) - len(set(log.page[_last(log) & (log.kind == Change.DEL)].tolist()))
+        assert count(log, LoggedChange.MOD) == int(row["changes"])
+        assert int((log.bulk & (log.kind == LoggedChange.MOD)).sum()) == int(row["bulk_chg"])
+        alive = len(log.urls) - len(set(log.page[_last(log) & (log.kind == LoggedChange.DEL)].tolist()))
         assert alive == int(row["alive"])
         assert bool((np.diff(log.page) >= 0).all())
         assert log.histories().changes().sum() > 0
-        events += count(log, Change.MOD)
+        events += count(log, LoggedChange.MOD)
     assert (table, events) == ({}, 413_796)
 
 
@@ -69,7 +69,9 @@ def test_scholarly_is_complete(data_folder):
 @pytest.mark.big
 def test_data_sources_are_complete(data_folder):
     table = {row["repo"]: row for row in promised(data_folder / "data-sources" / "README.md", "repo")}
-    found = {log.site: (len(log.urls), count(log, Change.MOD)) for log in read_dataset(data_folder / "data-sources")}
+    found = {
+        log.site: (len(log.urls), count(log, LoggedChange.MOD)) for log in read_dataset(data_folder / "data-sources")
+    }
     assert found == {repo: (int(row["sources"]), int(row["changes"])) for repo, row in table.items()}
 
 
@@ -80,7 +82,7 @@ def test_a_small_one():
     events = pa.parquet.read_table(RECORDED / "events.parquet")
     assert len(log) == events.num_rows
     assert sites(RECORDED)[site] == len(log.urls)
-    assert set(log.kind.tolist()) <= set(Change)
+    assert set(log.kind.tolist()) <= set(LoggedChange)
     assert sum(batch.num_rows for batch in log.batches(rows=100)) == len(log)
 
 
@@ -139,7 +141,7 @@ def test_pages_in_any_order_and_sites_without_events(tmp_path):
     first, second, third = read_dataset(write(tmp_path, EVENTS, pages))
     assert first.urls == ("http://a/0", "http://a/1")
     assert (first.page.tolist(), first.time.tolist(), first.bulk.tolist()) == ([0, 1], [5.0, 6.0], [True, False])
-    assert (second.site, second.kind.tolist()) == ("b", [Change.DEL])
+    assert (second.site, second.kind.tolist()) == ("b", [LoggedChange.DEL])
     assert (third.site, len(third), third.urls) == ("c", 0, ("http://c/",))
 
 

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from recrawl.errors import DiskFullError, InputError
-from recrawl.formats.disk import FULL, complete_file
+from recrawl.formats.atomic_files import FULL, complete_file
 
 
 def test_the_file_appears_when_the_block_ends(tmp_path):

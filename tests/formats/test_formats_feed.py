@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.errors import InputError
-from recrawl.formats.claims import Entry
-from recrawl.formats.feed import Feed, Item, parse_feed
+from recrawl.formats.feed import Feed, FeedItem, parse_feed
+from recrawl.formats.site_claims_format import ClaimedPage
 
 SAMPLES = Path(__file__).resolve().parents[1] / "data" / "formats" / "crawler-commons"
 
@@ -44,8 +44,8 @@ def test_a_real_rss_feed():
 def test_a_real_atom_feed():
     found = parse_feed((SAMPLES / "atom.xml").read_bytes(), "atom.xml")
     name = "urn:uuid:1225c695-cfb8-4ebb-aaaa-80da344efa6a"
-    assert found.items == (Item("http://example.org/2003/12/13/atom03", name, 1071340202.0, None),)
-    assert found.entries() == (Entry("http://example.org/2003/12/13/atom03", 1071340202.0),)
+    assert found.items == (FeedItem("http://example.org/2003/12/13/atom03", name, 1071340202.0, None),)
+    assert found.entries() == (ClaimedPage("http://example.org/2003/12/13/atom03", 1071340202.0),)
 
 
 def test_a_guid_is_an_address_unless_it_says_otherwise():
@@ -71,7 +71,7 @@ def test_media_extensions_are_not_the_page():
 def test_an_entry_within_an_entry_is_its_own_affair():
     source = "<source><id>urn:s</id><link href='http://b.example/'/><updated>1999</updated></source>"
     (item,) = parse_feed(atom(f"<entry>{source}<id>http://a.example/1</id></entry>"), "x").items
-    assert item == Item("http://a.example/1", "http://a.example/1", None, None)
+    assert item == FeedItem("http://a.example/1", "http://a.example/1", None, None)
 
 
 def test_relative_links_are_resolved():

@@ -12,13 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.errors import ConfigError, InputError
-from recrawl.formats.captures import Report
-from recrawl.formats.changes import Change, schema
-from recrawl.formats.dataset import read_dataset
-from recrawl.formats.git import monotone, read_git
-from recrawl.formats.git_log import read_commits
-from recrawl.formats.git_pages import PathRule
-from recrawl.formats.git_recording import NOWHERE, Recording, write_recordings
+from recrawl.formats.columnar.capture_batches import ReadReport
+from recrawl.formats.columnar.dataset import read_dataset
+from recrawl.formats.git.change_log import LoggedChange, schema
+from recrawl.formats.git.git_history import NOWHERE, GitRecording, monotone, read_commits, read_git, write_recordings
+from recrawl.formats.git.git_pages import PathRule
 from recrawl.model import Outcome, Verdict
 
 BASE = "https://a.example/"
@@ -53,7 +51,7 @@ class Site:
         self.git("add", "-A")
         self.git("commit", "-q", "--allow-empty", "-m", "x", *words, time=time)
 
-    def read(self, **options) -> Recording:
+    def read(self, **options) -> GitRecording:
         return read_git(self.folder, PathRule(BASE), **options)
 
 
@@ -62,12 +60,12 @@ def site(tmp_path):
     return Site(tmp_path / "site")
 
 
-def told(recording: Recording) -> dict[str, list[tuple[str, int]]]:
+def told(recording: GitRecording) -> dict[str, list[tuple[str, int]]]:
     """Per page, what happened when, seconds after the start."""
     log = recording.changes()
     found: dict[str, list[tuple[str, int]]] = {}
     for page, kind, time in zip(log.page.tolist(), log.kind.tolist(), log.time.tolist(), strict=True):
-        found.setdefault(log.urls[page].removeprefix(BASE), []).append((Change(kind).name, int(time) - START))
+        found.setdefault(log.urls[page].removeprefix(BASE), []).append((LoggedChange(kind).name, int(time) - START))
     return found
 
 
@@ -83,7 +81,7 @@ def test_a_page_is_added_changed_and_deleted(site):
     (site.folder / "about.html").unlink()
     site.commit(50)
     site.commit(60, about_html="b")
-    report = Report()
+    report = ReadReport()
     found = site.read(report=report)
     assert report.skipped == {"a change to a file that is no page": 2}
     assert told(found) == {"": [("ADD", 10), ("MOD", 20)], "about/": [("ADD", 10), ("DEL", 50), ("ADD", 60)]}
@@ -96,7 +94,7 @@ def test_a_repository_without_commits_has_no_pages(site):
     assert (found.urls, len(found.page), len(found.changes())) == ((), 0, 0)
     assert found.tables()["pages"].num_rows == 0
     assert list(found.changes().batches()) == []
-    report = Report()
+    report = ReadReport()
     read_git(site.folder, PathRule(BASE), report=report)
     assert report.skipped == {"a repository without commits": 1}
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.errors import InputError
-from recrawl.formats.feed import Item
-from recrawl.formats.json_feed import parse_json_feed
+from recrawl.formats.feed import FeedItem, parse_json_feed
 
 SOURCE = "http://blog.example/feed.json"
 
@@ -31,8 +30,8 @@ def test_items_have_urls_and_dates():
         SOURCE,
     )
     assert found.items == (
-        Item("http://blog.example/a", "1", 172_800.0, 86_400.0),
-        Item("http://blog.example/b", "http://blog.example/b", None, 86_400.0),
+        FeedItem("http://blog.example/a", "1", 172_800.0, 86_400.0),
+        FeedItem("http://blog.example/b", "http://blog.example/b", None, 86_400.0),
     )
     assert found.skipped == 3
     assert [entry.lastmod for entry in found.entries()] == [172_800.0, 86_400.0]

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.errors import InputError
-from recrawl.formats.captures import Report
-from recrawl.formats.lines import clean, read_blocks
+from recrawl.formats.cdx.line_blocks import clean, read_blocks
+from recrawl.formats.columnar.capture_batches import ReadReport
 
 
-def blocks_of(data: bytes, report: Report | None = None, **options):
-    return list(read_blocks(io.BytesIO(data), "x.cdx", report or Report(strict=True), **options))
+def blocks_of(data: bytes, report: ReadReport | None = None, **options):
+    return list(read_blocks(io.BytesIO(data), "x.cdx", report or ReadReport(strict=True), **options))
 
 
-def lines_of(data: bytes, report: Report | None = None, **options) -> list[bytes]:
+def lines_of(data: bytes, report: ReadReport | None = None, **options) -> list[bytes]:
     return [line for block in blocks_of(data, report, **options) for line in block.raw.split(b"\n")[:-1]]
 
 
@@ -73,7 +73,7 @@ def test_a_gzip_file_that_breaks_off_gives_what_was_before(size):
     data = b"".join(b"line %d\n" % number for number in range(2_000))
     packed = gzip.compress(data[:9_000]) + gzip.compress(data[9_000:])
     told: list[InputError] = []
-    report = Report(on_bad=told.append)
+    report = ReadReport(on_bad=told.append)
     found = lines_of(packed[:-20], report, size=size)
     assert found[:-1] == data.split(b"\n")[: len(found) - 1]
     assert len(found) > 1_000
@@ -83,7 +83,7 @@ def test_a_gzip_file_that_breaks_off_gives_what_was_before(size):
 
 def test_damaged_gzip_is_reported_and_the_text_before_it_kept():
     first = gzip.compress(b"a\nb\n")
-    report = Report()
+    report = ReadReport()
     assert lines_of(first + gzip.compress(b"c\nd\n" * 1_000)[:12] + b"\xff" * 50, report)[:2] == [b"a", b"b"]
     assert report.bad == 1
 
@@ -98,7 +98,7 @@ def test_a_gzip_bomb_is_never_held_as_a_whole():
     packed = (
         b"".join(packer.compress(b"\0" * (1 << 20)) for _ in range(64)) + packer.compress(b"\nx\n") + packer.flush()
     )
-    report = Report()
+    report = ReadReport()
     blocks = blocks_of(packed, report)
     assert [block.raw for block in blocks] == [b"x\n"]
     assert report.bad == 1
@@ -108,14 +108,14 @@ def test_a_gzip_bomb_is_never_held_as_a_whole():
 def test_a_line_that_is_too_long_is_reported_and_the_others_come(size):
     data = b"a\n" + b"x" * 500 + b"\nb\n" + b"y" * 300
     told: list[InputError] = []
-    found = lines_of(data + b"\nc\n", Report(on_bad=told.append), size=size, longest=200)
+    found = lines_of(data + b"\nc\n", ReadReport(on_bad=told.append), size=size, longest=200)
     assert found == [b"a", b"b", b"c"]
     assert [error.position for error in told] == [2, 505]
 
 
 @given(st.binary(max_size=200), st.integers(1, 50))
 def test_no_bytes_can_stop_it(data, size):
-    report = Report()
+    report = ReadReport()
     blocks = blocks_of(data, report, size=size, longest=60)
     assert all(block.raw.endswith(b"\n") for block in blocks)
 
@@ -125,5 +125,5 @@ def test_no_broken_gzip_can_stop_it(data, cut, size):
     packed = bytearray(gzip.compress(data))
     packed[min(cut, len(packed) - 1)] ^= 0xFF
     told: list[InputError] = []
-    text = b"".join(block.text for block in blocks_of(bytes(packed), Report(on_bad=told.append), size=size))
+    text = b"".join(block.text for block in blocks_of(bytes(packed), ReadReport(on_bad=told.append), size=size))
     assert told or text.rstrip(b"\n") in (clean(data).rstrip(b"\n"), clean(bytes(packed)).rstrip(b"\n"))

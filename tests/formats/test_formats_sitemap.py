@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.errors import InputError
-from recrawl.formats.captures import Report
-from recrawl.formats.claims import FREQUENCIES, Entry, Frequency, schema
+from recrawl.formats.columnar.capture_batches import ReadReport
 from recrawl.formats.dates import w3c_time
+from recrawl.formats.site_claims_format import FREQUENCIES, ChangeFrequency, ClaimedPage, schema
 from recrawl.formats.sitemap import MAX_BYTES, MAX_URLS, Sitemap, parse_sitemap, read_claims, read_sitemap
 from recrawl.model import Capture
 
@@ -28,19 +28,19 @@ def urlset(*urls: str) -> bytes:
 
 
 ONE = "<url><loc>http://a.example/1</loc><lastmod>2026-11-15</lastmod><changefreq> Daily </changefreq></url>"
-FIRST = Entry("http://a.example/1", datetime(2026, 11, 15, tzinfo=UTC).timestamp(), "daily")
+FIRST = ClaimedPage("http://a.example/1", datetime(2026, 11, 15, tzinfo=UTC).timestamp(), "daily")
 
 
 def test_a_list_of_pages():
     found = parse_sitemap(urlset(ONE, "<url><loc> http://a.example/2#x </loc></url>"), "x")
-    assert found.entries == (FIRST, Entry("http://a.example/2", None, ""))
+    assert found.entries == (FIRST, ClaimedPage("http://a.example/2", None, ""))
     assert (found.children, found.skipped, found.broken) == ((), 0, "")
 
 
 def test_a_list_of_sitemaps():
     index = f"<sitemapindex {NAMESPACE}><sitemap><loc>http://a.example/s.xml</loc></sitemap></sitemapindex>"
     found = parse_sitemap(index.encode(), "x")
-    assert found.children == (Entry("http://a.example/s.xml", None, ""),)
+    assert found.children == (ClaimedPage("http://a.example/s.xml", None, ""),)
     assert found.entries == ()
 
 
@@ -257,7 +257,7 @@ def test_an_index_may_forget_its_loc():
 
 def test_text_in_one_url_a_line():
     text = "\ufeffhttp://a.example/1\r\n\r\n  http://a.example/2  \nnot a url\nmailto:x@y.example\n"
-    expected = (Entry("http://a.example/1"), Entry("http://a.example/2"))
+    expected = (ClaimedPage("http://a.example/1"), ClaimedPage("http://a.example/2"))
     for data in (text.encode(), gzip.compress(text.encode()), text.removeprefix("\ufeff").encode("utf-16")):
         found = parse_sitemap(data, "x")
         assert (found.entries, found.skipped, found.broken) == (expected, 2, "")
@@ -265,7 +265,7 @@ def test_text_in_one_url_a_line():
 
 def test_feeds_are_sitemaps_too():
     found = parse_sitemap((SAMPLES / "xmlRss_pubDate.xml").read_bytes(), "x")
-    assert found.entries[0] == Entry("http://www.example.com/article_1", 1483619691.0)
+    assert found.entries[0] == ClaimedPage("http://www.example.com/article_1", 1483619691.0)
     assert found.entries[1].lastmod == 1483619692.0
     assert found.entries[6].lastmod is None
 
@@ -338,21 +338,25 @@ def test_of_a_torn_gzip_the_first_part_is_kept():
 
 def test_claims_are_columns():
     pages = f"{ONE}<url><loc>http://a.example/2</loc><priority>0.3</priority></url><url><loc>nowhere</loc></url>"
-    report = Report()
+    report = ReadReport()
     (batch,) = read_claims(urlset(pages), "http://a.example/s.xml", 7.0, report)
     assert batch.schema == schema()
     first, second = batch.to_pylist()
     assert first["source"] == "http://a.example/s.xml"
-    assert (first["time"], first["lastmod"], first["changefreq"]) == (7.0, FIRST.lastmod, Frequency.DAILY)
+    assert (first["time"], first["lastmod"], first["changefreq"]) == (7.0, FIRST.lastmod, ChangeFrequency.DAILY)
     assert math.isnan(first["priority"])
-    assert (second["url"], second["changefreq"], second["priority"]) == ("http://a.example/2", Frequency.UNSAID, 0.3)
+    assert (second["url"], second["changefreq"], second["priority"]) == (
+        "http://a.example/2",
+        ChangeFrequency.UNSAID,
+        0.3,
+    )
     assert math.isnan(second["lastmod"])
     assert (report.skipped, report.bad) == ({"not an http(s) URL": 1}, 0)
 
 
 def test_claims_of_broken_files_are_reported():
     told = []
-    report = Report(on_bad=told.append)
+    report = ReadReport(on_bad=told.append)
     assert list(read_claims(BOMB.encode(), "s.xml", 0.0, report)) == []
     torn = urlset(ONE)[:-5]
     assert [batch.num_rows for batch in read_claims(torn, "t.xml", 0.0, report)] == [1]
@@ -360,11 +364,11 @@ def test_claims_of_broken_files_are_reported():
     assert str(told[0]).startswith("s.xml: it has a document type")
     assert (told[1].source, told[1].position) == ("t.xml", torn.rindex(b"</"))
     with pytest.raises(InputError):
-        list(read_claims(torn, "t.xml", 0.0, Report(strict=True)))
+        list(read_claims(torn, "t.xml", 0.0, ReadReport(strict=True)))
 
 
 def test_an_index_is_no_claim():
-    report = Report()
+    report = ReadReport()
     index = (SAMPLES / "sitemap.index.xml").read_bytes()
     assert list(read_claims(index, "i.xml", 0.0, report)) == []
     assert report.skipped == {"a further sitemap": 15}

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.errors import InputError
-from recrawl.formats.arc import index_arc
-from recrawl.formats.captures import Report
-from recrawl.formats.cdx import read_cdx
-from recrawl.formats.cdx_answers import read_answer
-from recrawl.formats.cdxj import read_cdxj
+from recrawl.formats.cdx.cdx_lines import read_cdx
+from recrawl.formats.cdx.cdx_responses import read_answer
+from recrawl.formats.cdx.cdxj import read_cdxj
+from recrawl.formats.cdx.line_blocks import BLOCK
+from recrawl.formats.cdx.zipnum import read_zipnum, write_zipnum
+from recrawl.formats.columnar.capture_batches import ReadReport
 from recrawl.formats.crawl_log import read_crawl_log
-from recrawl.formats.lines import BLOCK
+from recrawl.formats.memento.timemap import read_timemap_file
 from recrawl.formats.sitemap import read_claims
-from recrawl.formats.timemap_stream import read_timemap_file
-from recrawl.formats.warc_reader import index_warc
-from recrawl.formats.zipnum import read_zipnum, write_zipnum
+from recrawl.formats.warc.arc import index_arc
+from recrawl.formats.warc.warc_reader import index_warc
 
 COUNT, BAD = 30, 17
 
@@ -65,15 +65,15 @@ def test_warc(tmp_path, pack, damage):
     damage = pack(damage) if damage.startswith(b"WARC") else damage
     path = tmp_path / "x.warc"
     path.write_bytes(before + damage + b"".join(pack(warc(n)) for n in range(BAD + 1, COUNT)))
-    assert stopped(index_warc(path, Report(strict=True))) == (ALL_BEFORE, len(before))
-    rows = [row for batch in index_warc(path, Report()) for row in batch.to_pylist()][:BAD]
+    assert stopped(index_warc(path, ReadReport(strict=True))) == (ALL_BEFORE, len(before))
+    rows = [row for batch in index_warc(path, ReadReport()) for row in batch.to_pylist()][:BAD]
     assert sum(row["length"] for row in rows) >= len(before)
 
 
 def test_a_record_that_is_itself_cut_is_not_given(tmp_path):
     path = tmp_path / "x.warc"
     path.write_bytes(b"".join(map(warc, range(BAD))) + warc(BAD)[:-8])
-    assert stopped(index_warc(path, Report(strict=True))) == (ALL_BEFORE, len(b"".join(map(warc, range(BAD)))))
+    assert stopped(index_warc(path, ReadReport(strict=True))) == (ALL_BEFORE, len(b"".join(map(warc, range(BAD)))))
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
@@ -84,7 +84,7 @@ def test_arc(tmp_path, pack, damage):
     damage = pack(damage) if damage.startswith(b"http") else damage
     path = tmp_path / "x.arc"
     path.write_bytes(before + damage + b"".join(pack(arc(n)) for n in range(BAD + 1, COUNT)))
-    assert stopped(index_arc(path, Report(strict=True))) == (ALL_BEFORE, len(before))
+    assert stopped(index_arc(path, ReadReport(strict=True))) == (ALL_BEFORE, len(before))
 
 
 def cdx(n):
@@ -144,14 +144,14 @@ def test_lines(kind, damage):
     after = b"".join(map(line, range(BAD + 1, COUNT)))
     # What is found first in a column is not always what stands first in the file.
     for data in (before + damage + after, before + damage + after + damage):
-        assert stopped(read(io.BytesIO(data), "x", Report(strict=True))) == (ALL_BEFORE, len(before))
+        assert stopped(read(io.BytesIO(data), "x", ReadReport(strict=True))) == (ALL_BEFORE, len(before))
 
 
 @pytest.mark.parametrize("kind", [kind for kind in LINES if kind != "link map"])
 def test_a_torn_gzip_gives_the_lines_before_it(kind):
     read, start, line, _ = LINES[kind]
     data = gzip.compress(start + b"".join(map(line, range(2_000))))
-    found, error = taken(read(io.BytesIO(data[:-100]), "x", Report(strict=True)))
+    found, error = taken(read(io.BytesIO(data[:-100]), "x", ReadReport(strict=True)))
     assert found == list(range(len(found)))
     assert 1_000 < len(found) < 2_000
     assert "the gzip data break off" in str(error)
@@ -161,14 +161,14 @@ def test_json_map():
     entry = '{"uri": "http://m/%d", "datetime": "2020-01-02T03:04:05Z"}'
     many = [entry % n for n in range(BAD)] + ['"bad"'] + [entry % n for n in range(BAD + 1, COUNT)]
     data = '{"original_uri": "http://a.org/7", "mementos": {"list": [' + ",".join(many) + "]}}"
-    found, error = taken(read_timemap_file(io.BytesIO(data.encode()), "x", Report(strict=True)))
+    found, error = taken(read_timemap_file(io.BytesIO(data.encode()), "x", ReadReport(strict=True)))
     assert found == [7] * BAD
     assert "is no object" in str(error)
 
 
 def test_a_map_that_would_name_its_original_behind_the_damage_ends_in_that_damage():
     data = b'<http://m/1>; rel="memento"; datetime="Thu, 02 Jan 2020 03:04:05 GMT",<bad\n>,<http://a/1>; rel="original"'
-    found, error = taken(read_timemap_file(io.BytesIO(data), "x", Report(strict=True)))
+    found, error = taken(read_timemap_file(io.BytesIO(data), "x", ReadReport(strict=True)))
     assert found == []
     assert "a link begins" in str(error)
 
@@ -179,7 +179,7 @@ def test_recorded_answers():
         for n in range(BAD)
     ]
     data = "\n".join([*lines, "bad", *lines]).encode()
-    assert stopped(read_answer(io.BytesIO(data), "x", Report(strict=True))) == (ALL_BEFORE, data.index(b"bad"))
+    assert stopped(read_answer(io.BytesIO(data), "x", ReadReport(strict=True))) == (ALL_BEFORE, data.index(b"bad"))
 
 
 def cluster(folder, lines):
@@ -190,23 +190,25 @@ def cluster(folder, lines):
 
 def test_zipnum(tmp_path):
     after = [cdx(n) for n in range(BAD + 1, COUNT)]
-    found, error = taken(read_zipnum(cluster(tmp_path, [*map(cdx, range(BAD)), b"bad\n", *after]), Report(strict=True)))
+    found, error = taken(
+        read_zipnum(cluster(tmp_path, [*map(cdx, range(BAD)), b"bad\n", *after]), ReadReport(strict=True))
+    )
     assert found == list(range(BAD))
     assert "1 fields" in str(error)
     index = cluster(tmp_path, list(map(cdx, range(COUNT))))
     index.write_bytes(index.read_bytes() + b"bad line\n")
-    found, error = taken(read_zipnum(index, Report(strict=True)))
+    found, error = taken(read_zipnum(index, ReadReport(strict=True)))
     assert found == list(range(COUNT))
     assert "separated by tabs" in str(error)
 
 
 def test_sitemaps_and_lists():
     urls = "".join(f"<url><loc>http://a.org/{n}</loc></url>" for n in range(BAD))
-    found, error = taken(read_claims(f"<urlset>{urls}<url></bad>".encode(), "x", 0.0, Report(strict=True)))
+    found, error = taken(read_claims(f"<urlset>{urls}<url></bad>".encode(), "x", 0.0, ReadReport(strict=True)))
     assert found == list(range(BAD))
     assert "the rest is not read" in str(error)
     long = b"".join(b"http://a.org/%d\n" % n for n in range(BAD)) + b"http://a.org/" + b"x" * BLOCK + b"\n"
-    found, error = taken(read_claims(long, "x", 0.0, Report(strict=True)))
+    found, error = taken(read_claims(long, "x", 0.0, ReadReport(strict=True)))
     assert found == list(range(BAD))
     assert "a line is longer" in str(error)
 
@@ -222,7 +224,7 @@ def test_a_strict_index_is_the_loose_one_up_to_its_first_broken_line(kinds):
     }
     lines = [cdx(99), *(makes[kind](n) for n, kind in enumerate(kinds))]
     broken = next((n for n, kind in enumerate(kinds) if kind not in ("good", "skipped")), len(kinds))
-    strict, loose = Report(strict=True), Report()
+    strict, loose = ReadReport(strict=True), ReadReport()
     found, error = taken(read_cdx(io.BytesIO(b"".join(lines)), "x", strict))
     assert found == taken(read_cdx(io.BytesIO(b"".join(lines[: broken + 1])), "x", loose))[0]
     assert strict.skipped == loose.skipped

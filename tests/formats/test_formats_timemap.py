@@ -14,12 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.errors import InputError
-from recrawl.formats import captures, timemap_stream
-from recrawl.formats.captures import Report
-from recrawl.formats.timemap import read_timemap
-from recrawl.formats.timemap_stream import read_timemap_file
-from recrawl.formats.timemap_values import MapPage, Memento, TimeMap, to_batches
-from recrawl.formats.timemap_write import ArchiveUris, mementos_of, paged, to_cdxj, to_json, to_link
+from recrawl.formats.columnar import capture_batches
+from recrawl.formats.columnar.capture_batches import ReadReport
+from recrawl.formats.memento import timemap
+from recrawl.formats.memento.timemap import (
+    MapPage,
+    TimeMap,
+    TimeMapMemento,
+    read_timemap,
+    read_timemap_file,
+    to_batches,
+)
+from recrawl.formats.memento.timemap_writer import ArchiveUris, mementos_of, paged, to_cdxj, to_json, to_link
 
 SAMPLES = Path(__file__).resolve().parents[1] / "data" / "formats"
 DATE = "Sat, 02 Feb 2013 10:00:00 GMT"
@@ -33,7 +39,7 @@ FORMS = {
 
 
 def read(data: bytes | str, *, bad: int = 0) -> TimeMap:
-    report = Report()
+    report = ReadReport()
     found = read_timemap(data.encode() if isinstance(data, str) else data, "x", report)
     assert report.bad == bad
     return found
@@ -42,7 +48,7 @@ def read(data: bytes | str, *, bad: int = 0) -> TimeMap:
 def test_a_real_map():
     found = read((SAMPLES / "ipwb" / "5mementos.link").read_bytes())
     assert (len(found.mementos), found.original) == (5, "http://memento.us/")
-    assert found.mementos[0] == Memento(
+    assert found.mementos[0] == TimeMapMemento(
         "http://localhost:2016/memento/20130202100000/memento.us/", "http://memento.us/", TIME
     )
     assert found.self_uri == "http://localhost:2016/timemap/link/memento.us"
@@ -58,8 +64,8 @@ def test_the_three_forms_of_real_maps_say_the_same(data_folder, number):
     lines = (folder / f"tm{number}.cdxj").read_bytes().splitlines()
     assert len(found[0].mementos) == sum(line[:1].isdigit() for line in lines) > 10
     assert found[0].mementos == found[1].mementos == found[2].mementos
-    for form, timemap in zip(FORMS, found, strict=True):
-        assert read(FORMS[form](timemap)) == timemap
+    for form, listed in zip(FORMS, found, strict=True):
+        assert read(FORMS[form](listed)) == listed
 
 
 # -- round trips ----------------------------------------------------------------------------------
@@ -72,7 +78,7 @@ times = st.integers(631_152_000, 4_133_980_799).map(float)
 def timemaps(draw):
     original = draw(uris)
     mementos = draw(st.lists(st.tuples(uris, times), max_size=8))
-    first = [Memento(uri, original, time) for uri, time in sorted(mementos, key=lambda one: one[1])]
+    first = [TimeMapMemento(uri, original, time) for uri, time in sorted(mementos, key=lambda one: one[1])]
     pages = draw(st.lists(st.builds(MapPage, uris, times, times), max_size=3, unique_by=lambda page: page.uri))
     self_uri = draw(uris.filter(lambda uri: uri not in {page.uri for page in pages}))
     return TimeMap(tuple(first), tuple(pages), original, draw(uris | st.just("")), self_uri)
@@ -102,7 +108,7 @@ def test_pages_hold_everything_once_and_can_be_followed(timemap, size):
 
 
 def test_a_page_says_from_when_until_when():
-    mementos = tuple(Memento(f"http://m.example/{n}", "http://a.example/", TIME + n) for n in range(4))
+    mementos = tuple(TimeMapMemento(f"http://m.example/{n}", "http://a.example/", TIME + n) for n in range(4))
     first, second = paged(TimeMap(mementos, (), "http://a.example/", "", "http://t.example/"), str, 2)
     assert first.pages == (MapPage("2", TIME + 2, TIME + 3),)
     assert second.pages == (MapPage("http://t.example/", TIME, TIME + 1),)
@@ -112,7 +118,7 @@ def test_a_page_says_from_when_until_when():
 
 
 def test_what_would_end_a_uri_is_written_in_percent():
-    timemap = TimeMap((Memento('http://m.example/a>b "c', "http://a.example/", TIME),), (), "http://a.example/")
+    timemap = TimeMap((TimeMapMemento('http://m.example/a>b "c', "http://a.example/", TIME),), (), "http://a.example/")
     assert read(FORMS["link"](timemap)).mementos[0].uri == "http://m.example/a%3Eb%20%22c"
 
 
@@ -130,7 +136,7 @@ def test_what_would_end_a_uri_is_written_in_percent():
 )
 def test_the_ways_to_write_a_link(link):
     found = read(f'<http://a/>; rel="original",\n{link}')
-    assert found.mementos == (Memento("http://m/1,2", "http://a/", TIME),)
+    assert found.mementos == (TimeMapMemento("http://m/1,2", "http://a/", TIME),)
 
 
 def test_further_pages():
@@ -159,7 +165,7 @@ def test_a_bad_link_is_reported_at_its_byte_and_the_rest_goes_on():
     data = ",\n".join(
         ['\ufeff<http://a/>; rel="original"', bad[0], good, bad[1], good, early, good, bad[2], good]
     ).encode()
-    report = Report(on_bad=told.append)
+    report = ReadReport(on_bad=told.append)
     found = read_timemap(data, "map.link", report)
     assert report.skipped == {"dated before 1990": 1}
     assert len(found.mementos) == 4
@@ -170,7 +176,7 @@ def test_a_bad_link_is_reported_at_its_byte_and_the_rest_goes_on():
         pytest.approx(data.index(marks[2]), abs=2),
     ]
     with pytest.raises(InputError, match=r"map\.link"):
-        read_timemap(data, "map.link", Report(strict=True))
+        read_timemap(data, "map.link", ReadReport(strict=True))
 
 
 # -- JSON and CDXJ --------------------------------------------------------------------------------
@@ -178,25 +184,25 @@ def test_a_bad_link_is_reported_at_its_byte_and_the_rest_goes_on():
 
 def test_json_as_pywb_and_the_wayback_machine_write_it():
     row = {"urlkey": "a)/", "timestamp": "20130202100000", "url": "http://a/", "mime": "text/html"}
-    memento = Memento("", "http://a/", TIME)
+    memento = TimeMapMemento("", "http://a/", TIME)
     assert read(json.dumps(row)).mementos == (memento,)
     assert read(f"{json.dumps(row)}\n{json.dumps(row)}\n").mementos == (memento, memento)
     assert read(f"{json.dumps(row)}\n{{\n{json.dumps(row)}\n", bad=1).mementos == (memento, memento)
     table = [["urlkey", "timestamp", "original"], ["a)/", "20130202100000", "http://a/"], "x"]
     assert read(json.dumps(table), bad=1).mementos == (memento,)
     listed = {"original_uri": "http://a/", "mementos": [{"datetime": "2013-02-02T10:00:00Z", "uri": "http://m"}, 7]}
-    assert read(json.dumps(listed), bad=1).mementos == (Memento("http://m", "http://a/", TIME),)
+    assert read(json.dumps(listed), bad=1).mementos == (TimeMapMemento("http://m", "http://a/", TIME),)
 
 
 def test_cdxj_lines():
     found = read('!meta {"original_uri": "http://a/"}\n\n20130202100000 {"uri": "http://m"}\nnonsense\n', bad=1)
-    assert found.mementos == (Memento("http://m", "http://a/", TIME),)
+    assert found.mementos == (TimeMapMemento("http://m", "http://a/", TIME),)
 
 
 def test_cdxj_as_pywb_gives_it():
     row = '{"url": "http://a/", "mime": "text/html", "status": "200", "digest": "ABC"}'
     found = read(f"a)/ 20130202100000 {row}\na)/ 20130202100001 {{}}\na)/ 20130202100002 {{broken}}\n", bad=1)
-    assert found.mementos == (Memento("", "http://a/", TIME), Memento("", "http://a/", TIME + 1))
+    assert found.mementos == (TimeMapMemento("", "http://a/", TIME), TimeMapMemento("", "http://a/", TIME + 1))
 
 
 def test_pages_are_found_in_every_form():
@@ -230,14 +236,14 @@ class Trickle(io.BytesIO):
 
 def streamed(data: bytes, size: int = 1 << 20) -> tuple[list[tuple[str, float]], list[tuple[str, int]]]:
     told: list[InputError] = []
-    batches = read_timemap_file(Trickle(data, size), "x", Report(on_bad=told.append))
+    batches = read_timemap_file(Trickle(data, size), "x", ReadReport(on_bad=told.append))
     rows = [(row["url"], row["time"]) for batch in batches for row in batch.to_pylist()]
     return rows, sorted((error.what, error.position) for error in told)
 
 
 def at_once(data: bytes) -> tuple[list[tuple[str, float]], list[tuple[str, int]]]:
     told: list[InputError] = []
-    found = read_timemap(data, "x", Report(on_bad=told.append))
+    found = read_timemap(data, "x", ReadReport(on_bad=told.append))
     return [(one.original, one.time) for one in found.mementos], sorted((e.what, e.position) for e in told)
 
 
@@ -268,7 +274,7 @@ def test_memory_is_that_of_a_piece_however_long_the_map_is(form):
     count = 100_000
     file = io.BytesIO(head + line * count)
     tracemalloc.start()
-    rows = sum(batch.num_rows for batch in read_timemap_file(file, "x", Report(strict=True)))
+    rows = sum(batch.num_rows for batch in read_timemap_file(file, "x", ReadReport(strict=True)))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert rows == count
@@ -276,7 +282,7 @@ def test_memory_is_that_of_a_piece_however_long_the_map_is(form):
 
 
 def test_json_that_is_too_long_gets_its_sentence(monkeypatch):
-    monkeypatch.setattr(timemap_stream, "MAX_JSON", 1 << 20)
+    monkeypatch.setattr(timemap, "MAX_JSON", 1 << 20)
     data = b'{"original_uri": "http://a/", "x": "' + b"x" * (2 << 20) + b'"}'
     with pytest.raises(InputError, match="link-format or as CDXJ"):
         streamed(data)
@@ -296,13 +302,13 @@ def test_nothing_is_a_map_of_nothing():
     "data", [b"[" * 100_000, b'{"a":' * 100_000, b'{"mementos": {"list": 3}, "timemap_index": {}}', b"{}"]
 )
 def test_absurd_json_does_no_harm(data):
-    assert read_timemap(data, "x", Report()).mementos == ()
+    assert read_timemap(data, "x", ReadReport()).mementos == ()
 
 
 @given(st.binary(max_size=200) | st.lists(fragments, max_size=12).map(lambda parts: "".join(parts).encode()))
 def test_any_bytes_end_in_a_map_or_a_sentence(data):
     told: list[InputError] = []
-    report = Report(on_bad=told.append)
+    report = ReadReport(on_bad=told.append)
     found, refused = TimeMap(()), "not a TimeMap"
     try:
         found = read_timemap(data, "x", report)
@@ -318,23 +324,25 @@ def test_any_bytes_end_in_a_map_or_a_sentence(data):
 
 
 def test_mementos_are_captures():
-    mementos = [Memento("http://m", f"http://a/{n}", TIME + n) for n in range(5)]
-    batches = list(to_batches(mementos, rows=2))
+    mementos = [TimeMapMemento("http://m", f"http://a/{n}", TIME + n) for n in range(5)]
+    batches = list(to_batches(mementos, ReadReport(), rows=2))
     assert [batch.num_rows for batch in batches] == [2, 2, 1]
-    assert all(batch.schema == captures.schema() for batch in batches)
+    assert all(batch.schema == capture_batches.schema() for batch in batches)
     assert batches[0].to_pylist()[1] == {
         "url": "http://a/1", "key": "", "time": TIME + 1, "kind": 0, "status": 0, "mime": "", "digest": "",
         "size": -1, "file": "", "offset": -1, "length": -1,
     }  # fmt: skip
     again = list(mementos_of(batches, lambda url, timestamp: f"http://arc/{timestamp}/{url}"))
-    assert again[1] == Memento("http://arc/20130202100001/http://a/1", "http://a/1", TIME + 1)
-    assert list(to_batches([])) == []
+    assert again[1] == TimeMapMemento("http://arc/20130202100001/http://a/1", "http://a/1", TIME + 1)
+    assert list(to_batches([], ReadReport())) == []
 
 
 def test_a_fetch_that_failed_is_no_memento():
-    [batch] = to_batches([Memento("", "http://a/", TIME), Memento("", "http://a/", TIME + 1)])
+    [batch] = to_batches(
+        [TimeMapMemento("", "http://a/", TIME), TimeMapMemento("", "http://a/", TIME + 1)], ReadReport()
+    )
     place = batch.schema.get_field_index("kind")
-    kinds = pa.array([captures.RecordKind.FAILED, captures.RecordKind.REVISIT_IDENTICAL], pa.uint8())
+    kinds = pa.array([capture_batches.RecordKind.FAILED, capture_batches.RecordKind.REVISIT_IDENTICAL], pa.uint8())
     failed = batch.set_column(place, batch.schema.field(place), kinds)
     assert [one.time for one in mementos_of([failed], ArchiveUris("http://x/").memento)] == [TIME + 1]
 
@@ -346,18 +354,20 @@ def test_a_fetch_that_failed_is_no_memento():
 def test_a_map_of_captures_is_read_back_with_all_its_addresses(form):
     url = "http://a.org/?q=<1>&n=é"
     uris = ArchiveUris.below("https://archive.example.org/mine")
-    whole = uris.map_of(url, to_batches([Memento("", url, TIME + n) for n in range(3)]), form)
-    found = read_timemap(FORMS[form](whole), "x", Report(strict=True))
+    whole = uris.map_of(url, to_batches([TimeMapMemento("", url, TIME + n) for n in range(3)], ReadReport()), form)
+    found = read_timemap(FORMS[form](whole), "x", ReadReport(strict=True))
     if form == "link":  # what would end a URI early is escaped there
         url = url.replace("<", "%3C").replace(">", "%3E")
     assert (found.original, found.timegate) == (url, uris.timegate(url))
     assert found.self_uri == f"https://archive.example.org/mine/timemap/{form}/{url}"
-    assert found.mementos[0] == Memento(uris.memento(url, "20130202100000"), url, TIME)
+    assert found.mementos[0] == TimeMapMemento(uris.memento(url, "20130202100000"), url, TIME)
 
 
 def test_only_the_first_and_last_of_all_pages_are_so_called():
     uris = ArchiveUris.below("http://x/")
-    whole = uris.map_of("http://a/", to_batches([Memento("", "http://a/", TIME + n) for n in range(6)]), "link")
+    whole = uris.map_of(
+        "http://a/", to_batches([TimeMapMemento("", "http://a/", TIME + n) for n in range(6)], ReadReport()), "link"
+    )
     parts = paged(whole, lambda number: f"http://x/{number}", size=2)
     for form in (to_link, to_cdxj):
         texts = ["".join(form(part)) for part in parts]
@@ -368,7 +378,7 @@ def test_only_the_first_and_last_of_all_pages_are_so_called():
 def test_cdxj_and_json_name_the_other_forms():
     uris = ArchiveUris.below("http://x/")
     others = uris.timemaps("http://a/")
-    whole = uris.map_of("http://a/", to_batches([Memento("", "http://a/", TIME)]), "cdxj")
+    whole = uris.map_of("http://a/", to_batches([TimeMapMemento("", "http://a/", TIME)], ReadReport()), "cdxj")
     meta = next(line for line in to_cdxj(whole, others) if line.startswith("!meta"))
     assert json.loads(meta.removeprefix("!meta"))["timemap_uri"] == others
     assert others["cdxj_format"] == whole.self_uri

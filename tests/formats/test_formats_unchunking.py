@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recrawl.detect import unchunked
-from recrawl.formats.unchunking import Unchunking
+from recrawl.formats.warc.warc_payload import ChunkedDecoder
 from recrawl.model import Capture
 
 HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -36,14 +36,14 @@ PARTS = [
 @example([b"fffffffffffffff\r\nall that came"], 4)
 def test_the_digest_is_that_of_the_body_without_its_chunks(parts, size):
     body = b"".join(parts)
-    streamed = Unchunking(hashlib.sha1())
+    streamed = ChunkedDecoder(hashlib.sha1())
     for start in range(0, len(body), size):
         streamed.update(body[start : start + size])
     assert streamed.finished().digest() == hashlib.sha1(unchunked(Capture("", 0.0, 200, HEAD, body))).digest()
 
 
 def test_nothing_is_held_however_long_a_frame_or_a_body_is():
-    chunks, noise = Unchunking(hashlib.sha1()), Unchunking(hashlib.sha1())
+    chunks, noise = ChunkedDecoder(hashlib.sha1()), ChunkedDecoder(hashlib.sha1())
     whole, raw = hashlib.sha1(), hashlib.sha1()
     piece = bytes(1 << 20)
     tracemalloc.start()

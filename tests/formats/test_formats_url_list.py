@@ -9,7 +9,7 @@ import itertools
 import pytest
 
 from recrawl.errors import InputError
-from recrawl.formats.captures import Report
+from recrawl.formats.columnar.capture_batches import ReadReport
 from recrawl.formats.sitemap import MAX_URLS, parse_sitemap, read_claims
 
 MANY = MAX_URLS + 10_000
@@ -30,7 +30,7 @@ class Endless(io.RawIOBase):
         return offset
 
 
-def urls_of(data: bytes, report: Report) -> list[str]:
+def urls_of(data: bytes, report: ReadReport) -> list[str]:
     return [
         url for batch in read_claims(io.BytesIO(data), "x.txt", 0.0, report) for url in batch.column("url").to_pylist()
     ]
@@ -40,7 +40,7 @@ def urls_of(data: bytes, report: Report) -> list[str]:
 def test_a_list_has_no_limit_and_a_sitemap_has(pack):
     lines = [f"http://a.example/{n}" for n in range(MANY)]
     data = "\n".join(lines).encode()
-    report = Report(strict=True)
+    report = ReadReport(strict=True)
     assert urls_of(pack(data), report) == lines
     assert report.skipped == {}
     found = parse_sitemap(data, "sitemap.txt")
@@ -52,7 +52,7 @@ def test_xml_keeps_the_limit_and_says_where_reading_stopped():
     pages = [f"<url><loc>http://a.example/{n}</loc></url>" for n in range(MAX_URLS + 5)]
     data = f"<urlset>{''.join(pages)}</urlset>".encode()
     told: list[InputError] = []
-    assert len(urls_of(data, Report(on_bad=told.append))) == MAX_URLS
+    assert len(urls_of(data, ReadReport(on_bad=told.append))) == MAX_URLS
     [error] = told
     assert "it lists more than 50000 URLs" in str(error)
     beyond = len("<urlset>" + "".join(pages[:MAX_URLS]))
@@ -61,7 +61,7 @@ def test_xml_keeps_the_limit_and_says_where_reading_stopped():
 
 def test_what_stands_in_lists_besides_urls():
     text = "# ours\r\nhttp://a.example/1\tdepth=2\r\n\r\n  http://a.example/2  \n+http://(example,b,)/\nnonsense\n"
-    report = Report()
+    report = ReadReport()
     for data in (text.encode(), b"\xef\xbb\xbf" + text.encode()):
         assert urls_of(data, report) == ["http://a.example/1", "http://a.example/2"]
     assert report.skipped == {"not an http(s) URL": 6}
@@ -69,20 +69,20 @@ def test_what_stands_in_lists_besides_urls():
 
 
 def test_bytes_in_another_encoding_lose_no_line():
-    report = Report(strict=True)
+    report = ReadReport(strict=True)
     assert urls_of(b"http://a.example/1\nhttp://a.example/caf\xe9\n", report)[1] == "http://a.example/caf%E9"
 
 
 def test_a_list_without_urls_is_told():
     told: list[InputError] = []
-    assert urls_of(b"+http://(org,a,)/\n+http://(org,b,)/\n", Report(on_bad=told.append)) == []
+    assert urls_of(b"+http://(org,a,)/\n+http://(org,b,)/\n", ReadReport(on_bad=told.append)) == []
     assert [str(error) for error in told] == ["x.txt at byte 0: there is no http or https URL in this list"]
 
 
 def test_of_a_torn_gzip_the_lines_before_are_taken():
     lines = [f"http://a.example/{n}" for n in range(2_000)]
     told: list[InputError] = []
-    found = urls_of(gzip.compress("\n".join(lines).encode())[:-200], Report(on_bad=told.append))
+    found = urls_of(gzip.compress("\n".join(lines).encode())[:-200], ReadReport(on_bad=told.append))
     assert found[:-1] == lines[: len(found) - 1]
     assert len(found) > 1_000
     assert "the gzip data break off" in str(told[0])
@@ -90,7 +90,7 @@ def test_of_a_torn_gzip_the_lines_before_are_taken():
 
 def test_a_list_is_read_as_far_as_it_is_asked_for():
     stream = Endless()
-    batches = read_claims(stream, "x.txt", 0.0, Report(strict=True))  # type: ignore[arg-type]
+    batches = read_claims(stream, "x.txt", 0.0, ReadReport(strict=True))  # type: ignore[arg-type]
     rows = sum(batch.num_rows for batch in itertools.islice(batches, 5))
     assert rows > MAX_URLS
     assert stream.given < 8 << 20

@@ -20,10 +20,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recrawl.errors import InputError
-from recrawl.formats.captures import Report
-from recrawl.formats.wacz import DIGEST, PACKAGE, WaczReader
-from recrawl.formats.wacz_pages import WaczPage
-from recrawl.formats.wacz_write import LINES_PER_BLOCK, WaczInfo, write_wacz
+from recrawl.formats.columnar.capture_batches import ReadReport
+from recrawl.formats.wacz.wacz_reader import DIGEST, PACKAGE, WaczPage, WaczReader
+from recrawl.formats.wacz.wacz_writer import LINES_PER_BLOCK, WaczInfo, write_wacz
 
 CREATED = 1_700_000_000.0
 LINES = [b'org,example)/%05d 20240101000000 {"url": "http://example.org/%d"}\n' % (n, n) for n in range(2500)]
@@ -49,14 +48,14 @@ def written(path, warcs, lines=LINES, pages=PAGES):
 def checked(path):
     """How many members are as listed, and what was told."""
     told = []
-    report = Report(on_bad=lambda error: told.append(str(error)))
+    report = ReadReport(on_bad=lambda error: told.append(str(error)))
     with WaczReader(path, report) as reader:
         return reader.check(report), told
 
 
 def test_what_is_written_is_read_back(tmp_path, warcs):
     path = written(tmp_path / "ours.wacz", warcs)
-    with WaczReader(path, Report(strict=True)) as reader:
+    with WaczReader(path, ReadReport(strict=True)) as reader:
         assert reader.warcs == ("archive/a.warc.gz", "archive/b.warc")
         assert reader.indexes == ("indexes/index.cdx.gz",)
         for name, warc in zip(reader.warcs, warcs, strict=True):
@@ -64,8 +63,8 @@ def test_what_is_written_is_read_back(tmp_path, warcs):
                 assert stream.read() == warc.read_bytes()
         with reader.open(reader.indexes[0]) as stream:
             assert gzip.decompress(stream.read()) == b"".join(LINES)
-        assert [page.url for page in reader.pages(Report(strict=True))] == [page.url for page in PAGES]
-        first = next(iter(reader.pages(Report(strict=True))))
+        assert [page.url for page in reader.pages(ReadReport(strict=True))] == [page.url for page in PAGES]
+        first = next(iter(reader.pages(ReadReport(strict=True))))
         assert (first.title, first.text, first.size, first.time) == ("Home é", "words", 7, CREATED)
         assert first.id
         assert reader.package["wacz_version"] == "1.1.1"
@@ -160,7 +159,7 @@ def test_files_may_get_other_names_and_the_list_tells_them_apart(tmp_path, warcs
     write_wacz(path, names, LINES, PAGES, WaczInfo(CREATED), progress=told.append)
     assert sum(told) == sum(warc.stat().st_size for warc in warcs)
     assert checked(path) == (6, [])
-    with WaczReader(path, Report(strict=True)) as reader:
+    with WaczReader(path, ReadReport(strict=True)) as reader:
         assert reader.warcs == ("archive/A~b.warc.gz", "archive/a-b.warc.gz")
         listed = [entry["name"] for entry in reader.package["resources"]]
         assert len(set(listed)) == len(listed)
@@ -175,7 +174,7 @@ def test_a_full_disk_leaves_nothing(tmp_path, warcs):
 import resource, sys
 from pathlib import Path
 from recrawl.errors import DiskFullError
-from recrawl.formats.wacz_write import WaczInfo, write_wacz
+from recrawl.formats.wacz.wacz_writer import WaczInfo, write_wacz
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))
 try:
     write_wacz(Path(sys.argv[1]), [Path(sys.argv[2])], [], [], WaczInfo(0.0))
@@ -196,15 +195,15 @@ def test_lists_of_pages_are_those_that_the_format_knows(tmp_path):
         ("pages/extraPages.jsonl", header + b'{"url": "http://a/2", "ts": "2024-01-01T00:00:00Z"}\n'),
         ("pages/other.json", b'{"url": "http://a/3", "ts": "2024-01-01T00:00:00Z"}\n'),
     ]
-    with WaczReader(strange(tmp_path / "x.wacz", lists), Report(strict=True)) as reader:
-        assert [page.url for page in reader.pages(Report(strict=True))] == ["http://a/1", "http://a/2"]
+    with WaczReader(strange(tmp_path / "x.wacz", lists), ReadReport(strict=True)) as reader:
+        assert [page.url for page in reader.pages(ReadReport(strict=True))] == ["http://a/1", "http://a/2"]
 
 
 def test_an_empty_index_and_no_pages_are_fine(tmp_path, warcs):
     path = written(tmp_path / "ours.wacz", warcs, [], [])
     assert checked(path) == (6, [])
-    with WaczReader(path, Report(strict=True)) as reader:
-        assert list(reader.pages(Report(strict=True))) == []
+    with WaczReader(path, ReadReport(strict=True)) as reader:
+        assert list(reader.pages(ReadReport(strict=True))) == []
 
 
 def test_memory_does_not_grow_with_the_warc(tmp_path):
@@ -214,8 +213,8 @@ def test_memory_does_not_grow_with_the_warc(tmp_path):
     tracemalloc.start()
     try:
         path = written(tmp_path / "ours.wacz", [warc], [])
-        with WaczReader(path, Report(strict=True)) as reader:
-            assert reader.check(Report(strict=True)) == 5
+        with WaczReader(path, ReadReport(strict=True)) as reader:
+            assert reader.check(ReadReport(strict=True)) == 5
             reader.extract("archive/large.warc.gz", tmp_path)
         assert tracemalloc.get_traced_memory()[1] < 24 << 20
     finally:
@@ -239,7 +238,7 @@ def strange(path, members, *, resources=(), package=None):
 def test_names_that_lead_out_of_the_folder_are_not_handed_out(tmp_path, name):
     told = []
     path = strange(tmp_path / "x.wacz", [(name, b"x"), ("archive/a.warc", b"fine")])
-    with WaczReader(path, Report(on_bad=told.append)) as reader:
+    with WaczReader(path, ReadReport(on_bad=told.append)) as reader:
         assert reader.names == ("archive/a.warc", PACKAGE)
         with pytest.raises(InputError, match="no member"):
             reader.extract(name, tmp_path)
@@ -248,7 +247,7 @@ def test_names_that_lead_out_of_the_folder_are_not_handed_out(tmp_path, name):
 
 def test_a_bomb_is_not_unfolded(tmp_path):
     path = strange(tmp_path / "x.wacz", [("archive/a.warc", bytes(200 << 20))])
-    with WaczReader(path, Report()) as reader, pytest.raises(InputError, match="would unfold"):
+    with WaczReader(path, ReadReport()) as reader, pytest.raises(InputError, match="would unfold"):
         reader.open("archive/a.warc")
     assert "would unfold" in "".join(
         checked(strange(path, [("archive/a.warc", bytes(200 << 20))],
@@ -262,7 +261,7 @@ def test_a_size_that_lies_does_not_unfold_more(tmp_path):
     entry = data.rindex(b"PK\x01\x02", 0, data.rindex(PACKAGE.encode()) - 46)
     struct.pack_into("<I", data, entry + 24, 1000)
     path.write_bytes(data)
-    with WaczReader(path, Report()) as reader, reader.open("archive/a.warc") as stream, pytest.raises(InputError):
+    with WaczReader(path, ReadReport()) as reader, reader.open("archive/a.warc") as stream, pytest.raises(InputError):
         assert len(stream.read()) <= 1000
 
 
@@ -270,7 +269,7 @@ def test_a_member_that_is_there_twice_is_told(tmp_path):
     told = []
     with pytest.warns(UserWarning, match="Duplicate"):
         path = strange(tmp_path / "x.wacz", [("archive/a.warc", b"1"), ("archive/a.warc", b"2")])
-    with WaczReader(path, Report(on_bad=told.append)) as reader, reader.open("archive/a.warc") as stream:
+    with WaczReader(path, ReadReport(on_bad=told.append)) as reader, reader.open("archive/a.warc") as stream:
         assert stream.read() == b"1"
     assert "twice" in str(told[0])
 
@@ -279,9 +278,9 @@ def test_a_member_that_is_there_twice_is_told(tmp_path):
 def test_what_is_no_zip_is_refused(tmp_path, data):
     (tmp_path / "x.wacz").write_bytes(data)
     with pytest.raises(InputError, match="no WACZ"):
-        WaczReader(tmp_path / "x.wacz", Report())
+        WaczReader(tmp_path / "x.wacz", ReadReport())
     with pytest.raises(InputError, match="no WACZ"):
-        WaczReader(tmp_path / "missing.wacz", Report())
+        WaczReader(tmp_path / "missing.wacz", ReadReport())
 
 
 @pytest.mark.parametrize(
@@ -297,14 +296,14 @@ def test_what_is_no_zip_is_refused(tmp_path, data):
 )
 def test_a_package_that_makes_no_sense_is_refused(tmp_path, package, words):
     with pytest.raises(InputError, match=words):
-        WaczReader(strange(tmp_path / "x.wacz", [], package=package), Report())
+        WaczReader(strange(tmp_path / "x.wacz", [], package=package), ReadReport())
 
 
 def test_a_zip_without_a_package_is_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "x.wacz", "w") as file:
         file.writestr("archive/a.warc", b"")
     with pytest.raises(InputError, match="no datapackage"):
-        WaczReader(tmp_path / "x.wacz", Report())
+        WaczReader(tmp_path / "x.wacz", ReadReport())
 
 
 def test_every_difference_from_the_list_is_told(tmp_path):
@@ -331,7 +330,7 @@ def test_every_difference_from_the_list_is_told(tmp_path):
 def test_a_spoilt_warc_is_not_extracted(tmp_path):
     resources = [{"path": "archive/a.warc", "hash": f"sha256:{'0' * 64}"}]
     path = strange(tmp_path / "x.wacz", [("archive/a.warc", b"data")], resources=resources)
-    with WaczReader(path, Report()) as reader, pytest.raises(InputError, match="is not what"):
+    with WaczReader(path, ReadReport()) as reader, pytest.raises(InputError, match="is not what"):
         reader.extract("archive/a.warc", tmp_path)
     assert [one.name for one in tmp_path.iterdir()] == ["x.wacz"]
 
@@ -340,7 +339,7 @@ def test_extracting_never_replaces_another_file(tmp_path):
     folder = tmp_path / "warc"
     folder.mkdir()
     path = strange(tmp_path / "x.wacz", [("archive/a.b.warc.gz", b"theirs")])
-    with WaczReader(path, Report()) as reader:
+    with WaczReader(path, ReadReport()) as reader:
         first = reader.extract("archive/a.b.warc.gz", folder)
         assert reader.extract("archive/a.b.warc.gz", folder) == first == folder / "a.b.warc.gz"
         first.write_bytes(b"ours")
@@ -355,8 +354,8 @@ def test_lines_that_are_no_pages_are_told_with_their_place(tmp_path):
     lines = [b'{"format": "json-pages-1.0", "id": "pages"}\n', b"{\n", b"3\n", b'{"url": 3}\n', b"\n", good]
     told = []
     path = strange(tmp_path / "x.wacz", [("pages/pages.jsonl", b"".join(lines)), ("pages/more.jsonl", good)])
-    with WaczReader(path, Report()) as reader:
-        pages = list(reader.pages(Report(on_bad=told.append)))
+    with WaczReader(path, ReadReport()) as reader:
+        pages = list(reader.pages(ReadReport(on_bad=told.append)))
     assert [(page.url, page.time, page.title) for page in pages] == [("http://a/", 1_704_067_200.5, "")] * 2
     start = len(lines[0])
     assert [error.position for error in told] == [start, start + 2, start + 4]
@@ -368,7 +367,7 @@ def test_a_member_without_a_name_is_told(tmp_path):
     with zipfile.ZipFile(path, "a") as package:
         package.writestr(nameless := zipfile.ZipInfo("x"), b"?")
         nameless.filename = ""
-    with WaczReader(path, Report(on_bad=told.append)) as reader:
+    with WaczReader(path, ReadReport(on_bad=told.append)) as reader:
         assert "" not in reader.names
     [error] = told
     assert error.what.endswith("the member '' leads out of the folder")
@@ -386,7 +385,7 @@ def test_a_damaged_file_is_told_and_nothing_else_happens(tmp_path, data):
         spoilt[data.draw(st.integers(0, len(spoilt) - 1))] = data.draw(st.integers(0, 255))
     path = tmp_path / "spoilt.wacz"
     path.write_bytes(spoilt[: data.draw(st.integers(0, len(spoilt)))] if data.draw(st.booleans()) else spoilt)
-    report, told = Report(), str(path)
+    report, told = ReadReport(), str(path)
     try:
         with WaczReader(path, report) as reader:
             reader.check(report)
@@ -404,9 +403,9 @@ def test_a_damaged_file_is_told_and_nothing_else_happens(tmp_path, data):
 def test_the_examples_of_others(data_folder: Path):
     folder = data_folder / "formats" / "wacz" / "webrecorder__pywb"
     assert checked(folder / "valid_example_1.wacz") == (4, [])
-    with WaczReader(folder / "valid_example_1.wacz", Report(strict=True)) as reader:
+    with WaczReader(folder / "valid_example_1.wacz", ReadReport(strict=True)) as reader:
         assert reader.warcs == ("archive/example-collection.warc",)
-        assert [page.title for page in reader.pages(Report(strict=True))] == ["Example Domain"]
+        assert [page.title for page in reader.pages(ReadReport(strict=True))] == ["Example Domain"]
         with reader.open(reader.indexes[0]) as stream, gzip.GzipFile(fileobj=io.BytesIO(stream.read())) as index:
             assert len(index.read().splitlines()) == 1
     good, told = checked(folder / "invalid_example_1.wacz")

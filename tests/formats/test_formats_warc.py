@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
 from recrawl.errors import ConfigError, InputError
-from recrawl.formats.warc import WarcInfo, WarcWriter
-from recrawl.formats.warc_records import head_without_chunks
+from recrawl.formats.warc.warc_records import head_without_chunks, pack, packed_body, response_ref
+from recrawl.formats.warc.warc_writer import WarcInfo, WarcWriter
 from recrawl.model import Capture
 from recrawl.time import VirtualClock
 
@@ -330,7 +330,7 @@ FULL_DISK = """
 import resource, sys
 from pathlib import Path
 from recrawl.errors import DiskFullError
-from recrawl.formats.warc import WarcWriter
+from recrawl.formats.warc.warc_writer import WarcWriter
 from recrawl.model import Capture
 from recrawl.time import VirtualClock
 import os
@@ -357,3 +357,52 @@ def test_a_full_disk_costs_only_the_capture_that_did_not_fit(tmp_path):
     targets = [record.get("WARC-Target-URI") for record in records(path)]
     assert targets == [None, "http://example.org/1", "http://example.org/3"]
     assert complaints(path) == []
+
+
+BODIES = {
+    "page": page,
+    "long head": lambda body: page(body, b"HTTP/1.1 200 OK\r\nX: " + b"x" * 150_000 + b"\r\n"),
+    "chunked": lambda body: chunked(b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) if body else b"0\r\n\r\n"),
+    "cut": lambda body: page(body, truncated="length"),
+    "made": lambda body: page(body, made=True, raw_request=b""),
+}
+
+
+@pytest.mark.parametrize("kind", BODIES)
+@pytest.mark.parametrize("body", [b"", b"hello", b"noise and more " * 300_000], ids=len)
+def test_an_answer_that_is_packed_ahead_is_written_like_any_other(tmp_path, kind, body):
+    packed, plain = BODIES[kind](body), BODIES[kind](body)
+    pack(packed)
+    assert packed_body(packed).deflated
+    files = []
+    for one in (plain, packed):
+        with WarcWriter(tmp_path, CLOCK, INFO) as writer:
+            place = writer.write(one)
+            writer.write(page(b"after it"))
+        files.append(writer.path)
+        assert gzip.decompress(writer.path.read_bytes()[place.offset :][: place.length]).startswith(b"WARC/1.1")
+    written, expected = (
+        [
+            (record.kind, record.get("WARC-Payload-Digest"), record.get("WARC-Block-Digest"), record.block)
+            for record in found[1:]
+        ]
+        for found in map(records, files)
+    )
+    assert written == expected
+    assert records(files[1])[1].get("WARC-Warcinfo-ID") == records(files[1])[0].get("WARC-Record-ID")
+
+
+def test_an_answer_that_repeats_another_is_not_compressed_ahead(tmp_path):
+    first, again = page(b"same " * 100_000), page(b"same " * 100_000, time=LATER)
+    before = response_ref(first.url, first.time, sha1(first.raw_body))
+    pack(again, before.payload_digest)
+    assert packed_body(again).deflated == ()
+    with WarcWriter(tmp_path, CLOCK, INFO) as writer:
+        writer.write(first)
+        writer.write(again, revisit_of=before)
+        writer.write(again)  # though it was thought to repeat another
+    kinds = [
+        (record.kind, len(record.block)) for record in records(writer.path) if record.kind in ("response", "revisit")
+    ]
+    head = len(first.raw_head)
+    assert kinds == [("response", head + 500_000), ("revisit", head), ("response", head + 500_000)]

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from recrawl.errors import InputError
-from recrawl.formats.arc import index_arc, read_arc_capture
-from recrawl.formats.captures import NO_SIZE, Report
-from recrawl.formats.warc_reader import index_warc, read_capture
+from recrawl.formats.columnar.capture_batches import NO_SIZE, ReadReport
+from recrawl.formats.warc.arc import index_arc, read_arc_capture
+from recrawl.formats.warc.warc_reader import index_warc, read_capture
 
 pytestmark = pytest.mark.big
 LISTED = re.compile(r"^- `((?:warc|warc_malformed)/[^`]+)`.*?\(WARC [^:)]*: ?([^)]*)\)", re.MULTILINE)
@@ -75,7 +75,7 @@ def test_real_warc_files_give_every_capture(data_folder):
     for name, count in listed(folder):
         if name.startswith("warc/"):
             path, short = folder / name, name.removeprefix("warc/")
-            rows = rows_of(index_warc, path, Report())
+            rows = rows_of(index_warc, path, ReadReport())
             reads_again(path, rows, read_capture)
             found[short] = (len(rows), OTHERWISE.get(short, (count,))[0])
     assert {name: counts for name, counts in found.items() if counts[0] != counts[1]} == {}
@@ -87,7 +87,7 @@ def test_malformed_warc_files_pass_through_and_say_what_is_lost(data_folder):
     names = [(name, count) for name, count in listed(folder) if name.startswith("warc_malformed/")]
     assert len(names) >= 70
     for name, count in names:
-        report = Report()
+        report = ReadReport()
         rows = rows_of(index_warc, folder / name, report)
         lost = BEYOND_READING.get(name.rpartition("/")[2], 0)
         assert len(rows) == count - lost, name
@@ -98,7 +98,7 @@ def test_real_arc_files_give_every_capture(data_folder):
     folder = data_folder / "formats" / "arc"
     found = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        rows = rows_of(index_arc, path, Report())
+        rows = rows_of(index_arc, path, ReadReport())
         reads_again(path, rows, read_arc_capture)
         found[str(path.relative_to(folder))] = len(rows)
     assert found == ARCS
@@ -106,8 +106,8 @@ def test_real_arc_files_give_every_capture(data_folder):
 
 def test_one_crawl_as_arc_and_as_warc_is_the_same(data_folder):
     folder = data_folder / "formats"
-    arc = rows_of(index_arc, folder / "arc/archivesunleashed__aut/example.arc.gz", Report())
-    warc = rows_of(index_warc, folder / "warc/archivesunleashed__aut/example.warc.gz", Report())
+    arc = rows_of(index_arc, folder / "arc/archivesunleashed__aut/example.arc.gz", ReadReport())
+    warc = rows_of(index_warc, folder / "warc/archivesunleashed__aut/example.warc.gz", ReadReport())
     columns = ("url", "time", "status", "size", "digest")
     pages = [[[row[name] for name in columns] for row in rows if row["url"].startswith("http")] for rows in (arc, warc)]
     assert sorted(pages[0]) == sorted(pages[1])

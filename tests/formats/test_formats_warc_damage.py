@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from recrawl.errors import InputError
-from recrawl.formats.captures import NO_SIZE, Report
-from recrawl.formats.warc_reader import index_warc, read_capture
+from recrawl.formats.columnar.capture_batches import NO_SIZE, ReadReport
+from recrawl.formats.warc.warc_reader import index_warc, read_capture
 
 DATA = Path(__file__).parents[1] / "data" / "formats" / "warcio"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
@@ -32,7 +32,7 @@ def page(number, body=b"hello", length=None):
 
 def index(path):
     told = []
-    report = Report(on_bad=told.append)
+    report = ReadReport(on_bad=told.append)
     return [row for batch in index_warc(path, report) for row in batch.to_pylist()], report, told
 
 
@@ -70,7 +70,7 @@ def test_garbage_between_records(write, garbage):
         assert told.position == place
         assert [read_capture(path, row["offset"]).url for row in rows] == [row["url"] for row in rows]
         with pytest.raises(InputError, match="cannot be read as WARC"):
-            list(index_warc(path, Report(strict=True)))
+            list(index_warc(path, ReadReport(strict=True)))
 
 
 @pytest.mark.parametrize("length", [b"-5", b"-99999999999999999999", b"abc", b"9" * 40, b""])
@@ -158,14 +158,14 @@ def test_what_is_no_archive_is_told(write, data):
 BOUNDED = """
 import resource, sys
 from pathlib import Path
-from recrawl.formats.captures import Report
-from recrawl.formats.warc_reader import index_warc, read_capture
-from recrawl.formats.arc import index_arc
+from recrawl.formats.columnar.capture_batches import ReadReport
+from recrawl.formats.warc.warc_reader import index_warc, read_capture
+from recrawl.formats.warc.arc import index_arc
 import pyarrow
 path = Path(sys.argv[1])
-list(index_warc(Path(sys.argv[2]), Report()))
+list(index_warc(Path(sys.argv[2]), ReadReport()))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-report = Report(on_bad=lambda error: print(str(error)[-80:], file=sys.stderr))
+report = ReadReport(on_bad=lambda error: print(str(error)[-80:], file=sys.stderr))
 rows = [row for batch in {"warc": index_warc, "arc": index_arc}[sys.argv[3]](path, report) for row in batch.to_pylist()]
 print(len(rows), report.bad, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gzip
 
-from recrawl.formats.captures import Report
-from recrawl.formats.warc_fetches import read_fetches
+from recrawl.formats.columnar.capture_batches import ReadReport
+from recrawl_lab.experiments.crawl_time_logs import read_fetches
 
 
 def record(kind, url, date, block):
@@ -27,7 +27,7 @@ def test_fetches_are_read_with_their_times_and_ways(tmp_path):
         + record("metadata", "http://a.test/c", "2014-03-25T12:12:41Z", "note: no time\r\n")
         + record("metadata", "http://a.test/d", "no date", "fetchTimeMs: 7\r\n")
     )
-    found = list(read_fetches(file, Report()))
+    found = list(read_fetches(file, ReadReport()))
     assert [(one.url, one.seconds, one.hops) for one in found] == [
         ("http://a.test/", 0.014, ""),
         ("http://a.test/b", 2.5, "LE"),

@@ -10,10 +10,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from recrawl.errors import InputError
-from recrawl.formats.captures import NO_SIZE, Report
-from recrawl.formats.warc_odd import Fields
-from recrawl.formats.warc_reader import index_warc, read_capture
-from recrawl.formats.warc_stream import PLAIN, Window, fastwarc, records
+from recrawl.formats.columnar.capture_batches import NO_SIZE, ReadReport
+from recrawl.formats.warc.warc_reader import index_warc, read_capture
+from recrawl.formats.warc.warc_stream import PLAIN, ReadWindow, RecordFields, fastwarc, records
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
 NAME = re.compile(rb"^(WARC/1\.1|[\w-]+(?=:))", re.MULTILINE)
@@ -64,7 +63,7 @@ def packed_by_fastwarc(writer, data, path):
 
 def index(path):
     told = []
-    report = Report(on_bad=told.append)
+    report = ReadReport(on_bad=told.append)
     return [row for batch in index_warc(path, report) for row in batch.to_pylist()], told
 
 
@@ -178,12 +177,14 @@ def test_ordinary_records_take_the_quick_way(tmp_path):
     path = tmp_path / "x.warc"
     path.write_bytes(b"".join(page(n) for n in range(3)) + cased(page(3), small_length) + page(4))
     with path.open("rb") as file:
-        kinds = [type(record).__module__.split(".")[0] for record, _ in records(Window(file), "x", Report())]
+        kinds = [type(record).__module__.split(".")[0] for record, _ in records(ReadWindow(file), "x", ReadReport())]
     assert kinds == ["fastwarc"] * 3 + ["recrawl"] * 2
 
 
 def test_fields():
-    found = Fields([b"A: 1", b"a: 2", b" more", b"Caf\xc3\xa9: \xc3\xbc", b"b:", b"\t x ", b"  y", b"no field", b" z"])
+    found = RecordFields(
+        [b"A: 1", b"a: 2", b" more", b"Caf\xc3\xa9: \xc3\xbc", b"b:", b"\t x ", b"  y", b"no field", b" z"]
+    )
     assert (found.get("a"), found.get(b"B"), found.get("Café"), found.get("c", "-")) == ("1", "x y", "ü", "-")
     assert found.get_bytes("Café") == "ü".encode()
 

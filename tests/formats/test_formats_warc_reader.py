@@ -11,11 +11,13 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from recrawl.errors import InputError
-from recrawl.formats.captures import NO_SIZE, RecordKind, Report, schema
-from recrawl.formats.warc import WarcWriter
-from recrawl.formats.warc_fields import head_of, parse_date
-from recrawl.formats.warc_reader import OUT_OF_RANGE, index_warc, read_capture
-from recrawl.formats.warc_stream import fastwarc
+from recrawl.formats.columnar.capture_batches import NO_SIZE, ReadReport, RecordKind, schema
+from recrawl.formats.warc.archived_bytes import ArchivedBytes
+from recrawl.formats.warc.warc_fields import head_of, parse_date
+from recrawl.formats.warc.warc_reader import OUT_OF_RANGE, index_warc, read_capture
+from recrawl.formats.warc.warc_repair import OPEN
+from recrawl.formats.warc.warc_stream import fastwarc
+from recrawl.formats.warc.warc_writer import WarcWriter
 from recrawl.model import Capture
 from recrawl.time import VirtualClock
 
@@ -55,7 +57,7 @@ def write(tmp_path):
 def index(path, **options):
     """All rows of a file, and what was told of it."""
     told = []
-    report = Report(on_bad=told.append)
+    report = ReadReport(on_bad=told.append)
     batches = list(index_warc(path, report, **options))
     assert all(batch.schema == schema() for batch in batches)
     return [row for batch in batches for row in batch.to_pylist()], report, told
@@ -283,7 +285,7 @@ def test_our_own_files_come_back_as_they_went(tmp_path):
 def test_batches_are_bounded_and_lose_nothing(write):
     rows, _, _ = index(write(*(page(n) for n in range(20_000))))
     assert [row["url"] for row in rows] == [f"http://example.org/{n}" for n in range(20_000)]
-    sizes = [batch.num_rows for batch in index_warc(write(*(page(n) for n in range(20_000))), Report())]
+    sizes = [batch.num_rows for batch in index_warc(write(*(page(n) for n in range(20_000))), ReadReport())]
     assert sizes == [16_384, 20_000 - 16_384]
 
 
@@ -307,4 +309,22 @@ def test_warcio_sees_the_same(name):
 
 def test_a_file_that_is_not_there_is_told(tmp_path):
     with pytest.raises(InputError, match="cannot be read"):
-        next(index_warc(tmp_path / "nothing", Report()))
+        next(index_warc(tmp_path / "nothing", ReadReport()))
+
+
+def test_captures_are_at_hand_while_their_file_is_written(tmp_path):
+    """A killed crawl leaves such a file too: what was captured is then not missing."""
+    (tmp_path / "warc").mkdir()
+    (tmp_path / f"aside{OPEN}").touch()
+    archived = ArchivedBytes(tmp_path / "warc", lambda _file: False)
+    writer = WarcWriter(tmp_path / "warc", VirtualClock(1.6e9), durable=False)
+    written = writer.write(Capture("http://example.org/", 1.6e9, 200, HEAD, b"hello"))
+    assert not (tmp_path / "warc" / written.file).exists()
+    for _ in range(2):
+        assert archived.has(written.file)
+        assert archived.read(written.file, written.offset).raw_body == b"hello"
+        writer.close()
+    assert not archived.has("../aside")
+    assert archived.read("../aside", 0) is None
+    assert not archived.has("never.warc.gz")
+    assert archived.read("never.warc.gz", 0) is None

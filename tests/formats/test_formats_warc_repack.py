@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from recrawl.formats.captures import NO_SIZE, Report
-from recrawl.formats.warc_reader import index_warc
-from recrawl.formats.warc_repack import is_common, repack
+from recrawl.formats.columnar.capture_batches import NO_SIZE, ReadReport
+from recrawl.formats.warc.warc_reader import index_warc
+from recrawl.transfer.wacz_export import is_common, repack
 
 SAMPLES = Path(__file__).resolve().parents[1] / "data" / "formats" / "warcio"
 
 
 def rows(path):
     places = ("file", "offset", "length")
-    found = [row for batch in index_warc(path, Report()) for row in batch.to_pylist()]
+    found = [row for batch in index_warc(path, ReadReport()) for row in batch.to_pylist()]
     return [{name: value for name, value in row.items() if name not in places} for row in found], found
 
 
@@ -24,7 +24,7 @@ def rows(path):
 def test_captures_stay_what_they_are(path, tmp_path):
     target = tmp_path / "new.warc.gz"
     with target.open("wb") as file:
-        count = repack(path, file, Report())
+        count = repack(path, file, ReadReport())
     before, _ = rows(path)
     after, placed = rows(target)
     assert after == before
@@ -36,14 +36,14 @@ def test_captures_stay_what_they_are(path, tmp_path):
 def test_not_a_byte_of_a_sound_file_changes(tmp_path):
     target = tmp_path / "new.warc.gz"
     with target.open("wb") as file:
-        repack(SAMPLES / "example.warc", file, Report(strict=True))
+        repack(SAMPLES / "example.warc", file, ReadReport(strict=True))
     assert gzip.decompress(target.read_bytes()) == (SAMPLES / "example.warc").read_bytes()
 
 
 def test_damage_is_told(tmp_path):
     told = []
     with (tmp_path / "new.warc.gz").open("wb") as file:
-        repack(SAMPLES / "example-trunc.warc", file, Report(on_bad=told.append))
+        repack(SAMPLES / "example-trunc.warc", file, ReadReport(on_bad=told.append))
     assert len(told) == 1
 
 

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
 from recrawl.errors import DiskFullError
-from recrawl.formats.captures import Report
-from recrawl.formats.warc import ROLL_SIZE, WarcInfo, WarcWriter
-from recrawl.formats.warc_reader import index_warc, read_capture
-from recrawl.formats.warc_records import payload_sha1, records_of, written
-from recrawl.formats.warc_repair import repair
+from recrawl.formats.columnar.capture_batches import ReadReport
+from recrawl.formats.warc.warc_reader import index_warc, read_capture
+from recrawl.formats.warc.warc_records import payload_sha1, records_of, written
+from recrawl.formats.warc.warc_repair import repair
+from recrawl.formats.warc.warc_writer import ROLL_SIZE, WarcInfo, WarcWriter
 from recrawl.model import Capture
 from recrawl.time import VirtualClock
 
@@ -35,7 +35,7 @@ def page(number, size=1000):
 
 
 def urls(path):
-    report = Report(strict=True)
+    report = ReadReport(strict=True)
     return [url for batch in index_warc(path, report) for url in batch.column("url").to_pylist()]
 
 
@@ -66,7 +66,7 @@ def test_files_roll_and_every_place_is_where_it_says(tmp_path):
 
 @pytest.mark.parametrize(("at_once", "roll_size"), [(1, 4000), (3000, 4000), (1 << 20, 4000), (1 << 20, 1 << 20)])
 def test_many_captures_are_written_as_if_one_by_one(tmp_path, monkeypatch, at_once, roll_size):
-    monkeypatch.setattr("recrawl.formats.warc._AT_ONCE", at_once)
+    monkeypatch.setattr("recrawl.formats.warc.warc_writer._AT_ONCE", at_once)
     captures = [page(number) for number in range(20)]
     records = [records_of(capture, *written([payload_sha1(capture)]), None, {})[1] for capture in captures]
     with WarcWriter(tmp_path / "many", VirtualClock(START), INFO, roll_size=roll_size) as many:
@@ -139,7 +139,7 @@ def test_what_is_known_of_a_capture_is_written_beside_it(tmp_path):
 ENDLESS = """
 import itertools, os, sys
 from pathlib import Path
-from recrawl.formats.warc import WarcWriter
+from recrawl.formats.warc.warc_writer import WarcWriter
 from recrawl.model import Capture
 from recrawl.time import VirtualClock
 head = b"HTTP/1.1 200 OK\\r\\n\\r\\n"
@@ -252,7 +252,7 @@ NO_ROOM = """
 import resource, sys
 from pathlib import Path
 from recrawl.errors import DiskFullError
-from recrawl.formats.warc import WarcWriter
+from recrawl.formats.warc.warc_writer import WarcWriter
 from recrawl.model import Capture
 from recrawl.time import VirtualClock
 head = b"HTTP/1.1 200 OK\\r\\n\\r\\n"
@@ -308,7 +308,7 @@ def test_a_disk_without_room_for_what_it_took_is_told_as_full(tmp_path, monkeypa
     with WarcWriter(tmp_path, VirtualClock(START), INFO) as writer:
         writer.write(page(1))
         with monkeypatch.context() as patch:
-            patch.setattr("recrawl.formats.warc._fdatasync", full)
+            patch.setattr("recrawl.formats.warc.warc_writer._fdatasync", full)
             with pytest.raises(DiskFullError, match="disk is full"):
                 writer.sync()
         writer.sync()

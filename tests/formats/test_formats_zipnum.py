@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.errors import InputError
-from recrawl.formats.captures import Report
-from recrawl.formats.cdx import read_cdx
-from recrawl.formats.zipnum import Entry, read_entries, read_zipnum, write_zipnum
+from recrawl.formats.cdx.cdx_lines import read_cdx
+from recrawl.formats.cdx.zipnum import ZipNumBlock, read_entries, read_zipnum, write_zipnum
+from recrawl.formats.columnar.capture_batches import ReadReport
 
 LINES = [
     b"org,a)/%05d 20200102030405 http://a.org/%d text/html 200 ABC - - 11 22 a.warc.gz\n" % (n, n) for n in range(700)
@@ -32,8 +32,8 @@ def urls(index, report) -> list[str]:
 
 
 def test_a_cluster_is_written_and_read(cluster):
-    assert urls(cluster, Report(strict=True)) == [f"http://a.org/{number}" for number in range(700)]
-    entries = list(read_entries(io.BytesIO(cluster.read_bytes()), "c.idx", Report(strict=True)))
+    assert urls(cluster, ReadReport(strict=True)) == [f"http://a.org/{number}" for number in range(700)]
+    entries = list(read_entries(io.BytesIO(cluster.read_bytes()), "c.idx", ReadReport(strict=True)))
     assert [entry.first for entry in entries] == [b" ".join(line.split()[:2]).decode() for line in LINES[::100]]
     data = cluster.with_name("c.cdx.gz").read_bytes()
     for number, entry in enumerate(entries):
@@ -47,17 +47,17 @@ def test_lines_of_json_and_a_file_that_says_where_parts_are(tmp_path):
     with (tmp_path / "elsewhere/x").open("wb") as data, (tmp_path / "c.idx").open("wb") as index:
         write_zipnum(lines, data, index, "part-0", per_block=2)
     (tmp_path / "c.loc").write_text("part-0\telsewhere/x\n")
-    assert urls(tmp_path / "c.idx", Report(strict=True)) == [f"http://a.org/{number}" for number in range(5)]
+    assert urls(tmp_path / "c.idx", ReadReport(strict=True)) == [f"http://a.org/{number}" for number in range(5)]
 
 
 def test_a_damaged_block_is_told_and_the_others_come(cluster):
-    second = list(read_entries(io.BytesIO(cluster.read_bytes()), "c.idx", Report(strict=True)))[1]
+    second = list(read_entries(io.BytesIO(cluster.read_bytes()), "c.idx", ReadReport(strict=True)))[1]
     part = cluster.with_name("c.cdx.gz")
     data = bytearray(part.read_bytes())
     data[second.offset + 20] ^= 0xFF
     part.write_bytes(data)
     told: list[InputError] = []
-    found = urls(cluster, Report(on_bad=told.append))
+    found = urls(cluster, ReadReport(on_bad=told.append))
     assert len(found) == 600
     assert [error.position for error in told] == [second.offset]
 
@@ -67,23 +67,23 @@ def test_missing_parts_and_nonsense_are_told(cluster):
         index.write(
             b"org,z)/ 20200102030405\tnowhere\t0\t10\t8\nno tabs\norg,z)/ 2020\t../c\t0\t10\nx\tc\t9999999\t10\t1\n"
         )
-    report = Report()
+    report = ReadReport()
     assert len(urls(cluster, report)) == 700
     assert report.bad == 4  # two parts that are not there, a line that is none, a block behind the end
     assert report.skipped == {"in a part that is missing": 2}
     with pytest.raises(InputError):
-        urls(cluster, Report(strict=True))
+        urls(cluster, ReadReport(strict=True))
 
 
 def test_an_empty_index_names_no_url(tmp_path):
     (tmp_path / "e.idx").write_bytes(b"\n")
-    assert urls(tmp_path / "e.idx", Report(strict=True)) == []
+    assert urls(tmp_path / "e.idx", ReadReport(strict=True)) == []
 
 
 @given(st.binary(max_size=200) | st.text(alphabet="ab \t019\n", max_size=60).map(str.encode))
 def test_no_bytes_can_stop_the_small_index(data):
-    for entry in read_entries(io.BytesIO(data), "x", Report()):
-        assert isinstance(entry, Entry)
+    for entry in read_entries(io.BytesIO(data), "x", ReadReport()):
+        assert isinstance(entry, ZipNumBlock)
 
 
 @pytest.mark.big
@@ -96,7 +96,7 @@ def test_the_real_cluster_has_the_same_lines_by_index_and_alone(data_folder, tmp
     for line in (tmp_path / "zipnum-sample.idx").read_text().splitlines():
         _, _, offset, length, _ = line.split("\t")
         expected += len(gzip.decompress(data[int(offset) : int(offset) + int(length)]).split(b"\n"))
-    report = Report()
+    report = ReadReport()
     by_index = urls(tmp_path / "zipnum-sample.idx", report)
     assert len(by_index) == expected
     assert (report.bad, report.skipped) == (0, {})

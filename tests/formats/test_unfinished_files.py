@@ -11,13 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from recrawl.errors import InputError
-from recrawl.formats.disk import PART, complete_file, remove_abandoned, scratch_folder, unfinished_file
+from recrawl.formats.atomic_files import PART, complete_file, remove_abandoned, scratch_folder, unfinished_file
 
 WRITES = """
 import signal, sys, time
 from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # also where background jobs ignore it
-from recrawl.formats.disk import complete_file, scratch_folder
+from recrawl.formats.atomic_files import complete_file, scratch_folder
 folder = Path(sys.argv[1])
 with complete_file(folder / "out.wacz") as file, scratch_folder(folder) as scratch:
     file.write(b"half of it")

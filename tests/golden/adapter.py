@@ -6,32 +6,34 @@ its name off ``missing.txt``.
 
 import numpy as np
 
-from recrawl.assess import actual, blur, coherence, collapse, rankings, selections, worst_case
-from recrawl.capture import (
-    STRATEGIES,
-    Terms,
+from recrawl.assess.graph_layout import spanning_tree
+from recrawl.assess.scores import prediction_scores
+from recrawl.assess.site_capture import blur_coherence
+from recrawl.capture import STRATEGIES, CaptureTerms
+from recrawl.capture.single_visit import sharc_single_visit
+from recrawl.capture.visit_revisit import (
     best_valley,
     pyramid,
     sharc_intervals,
-    sharc_offline,
     sharc_optimal,
-    sharc_revisits,
     sharc_selective,
     sharc_threshold,
 )
 from recrawl.capture.walk import LinkGraph, walk
-from recrawl.detect import judge, known_after
-from recrawl.estimate import bias_reduced, change_classes, exact_kmeans, mle, oracle, sitemap
+from recrawl.detect import classify_change, known_after
+from recrawl.estimate import bias_reduced, mle, rate_classes
 from recrawl.estimate.interpolated import interpolate, update_model
+from recrawl.estimate.signals import changefreq_prior, exact_times
 from recrawl.model import UNCOUNTED, Capture, Histories, Pages, Verdict, Visits
 from recrawl.plan import crawl_time
-from recrawl.predict import link_periods, online_features, rate_bins, url_features
-from recrawl.predict.lbla import look_back_look_around
-from recrawl.predict.related_pages import RelatedPages
-from recrawl.schedule import datamonitor_steps, fixdyn, hacs, state_change
-from recrawl.schedule.change_classes import historic_classes
-from recrawl.schedule.policies import ORACLES, POLICIES
+from recrawl.predict.features import static_features, url_features
+from recrawl.predict.related.look_back_look_around import link_targets, look_back_look_around
+from recrawl.predict.related.related_pages import RelatedPages
+from recrawl.schedule.policies import datamonitor_rules, hacs_policy
+from recrawl.schedule.policies.historic_classes import historic_classes
+from recrawl.schedule.policies.policy_registry import ORACLES, POLICIES
 from recrawl.time import DAY
+from recrawl_lab.trials import bin_trial
 
 FUNCTIONS = {}
 
@@ -56,7 +58,7 @@ def judged_links(versions):
     for number, links in enumerate(versions):
         body = "".join(f"<a href=/{link}>{link}</a>" for link in links).encode()
         head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
-        judged = judge(Capture("http://example.org/page", float(number), 200, head, body), known)
+        judged = classify_change(Capture("http://example.org/page", float(number), 200, head, body), known)
         known = known_after(judged, known)
         yield judged
 
@@ -108,25 +110,25 @@ def hacs_model(times, new, interpolated):
 
 @golden("hacs.micro")
 def micro(counts):
-    scores = selections.micro(np.reshape(counts, (-1, 4)))
+    scores = prediction_scores.micro(np.reshape(counts, (-1, 4)))
     return [scores.precision, scores.recall, scores.f1]
 
 
 @golden("hacs.macro")
 def macro(counts):
-    scores = selections.macro(np.reshape(counts, (-1, 4)))
+    scores = prediction_scores.macro(np.reshape(counts, (-1, 4)))
     return [scores.precision, scores.recall, scores.f1]
 
 
 @golden("hacs.weighted_p_at_k")
 def weighted_p_at_k(model, expected):
-    return rankings.weighted_precision_at_k(np.asarray(model), np.asarray(expected))
+    return prediction_scores.weighted_precision_at_k(np.asarray(model), np.asarray(expected))
 
 
 @golden("hacs.select")
 def hacs_select(urls, t, w, e, theta):
     pages = [captures(url["times"], url["new"]) for url in urls.values()]
-    chances = [hacs.change_probability(page, t, horizon=e, window=w)[0] if len(page) else 0.0 for page in pages]
+    chances = [hacs_policy.change_probability(page, t, horizon=e, window=w)[0] if len(page) else 0.0 for page in pages]
     found = dict(zip(urls, chances, strict=True))
     return {"probabilities": found, "selected": sorted(url for url, p in found.items() if p >= theta)}
 
@@ -143,20 +145,20 @@ def trailing_run(states):
 @golden("datamonitor.fixdyn_step")
 def fixdyn_step(kind, interval, states_same_interval):
     days = floats([interval]) * DAY
-    needed = {"fix": fixdyn.two, "dyn": fixdyn.fewer_when_long}[kind](days)
-    return fixdyn.next_interval(days, np.array([trailing_run(states_same_interval)]), needed)[0] / DAY
+    needed = {"fix": datamonitor_rules.two, "dyn": datamonitor_rules.fewer_when_long}[kind](days)
+    return datamonitor_rules.next_interval(days, np.array([trailing_run(states_same_interval)]), needed)[0] / DAY
 
 
 @golden("datamonitor.ratio_step")
 def ratio_step(interval, ratio):
-    return datamonitor_steps.by_ratio(floats([interval]) * DAY, floats([ratio]))[0] / DAY
+    return datamonitor_rules.by_ratio(floats([interval]) * DAY, floats([ratio]))[0] / DAY
 
 
 @golden("datamonitor.state_probability")
 def state_probability(table, context):
     count = {(tuple(before), after): number for before, after, number in table}
     unchanged, changed = (np.array([count.get((tuple(context), after), 0)]) for after in (0, 1))
-    return state_change.probability(unchanged, changed)[0]
+    return datamonitor_rules.probability(unchanged, changed)[0]
 
 
 def simulated(policy, events, horizon):
@@ -220,12 +222,12 @@ def directory_level(url):
     return url_features.directory_level(url)
 
 
-CLASSES = {"table2": change_classes.TABLE_2, "table4": change_classes.TABLE_4}
+CLASSES = {"table2": rate_classes.TABLE_2, "table4": rate_classes.TABLE_4}
 
 
 @golden("barbosa.historic_step")
 def historic_step(classes, cls, changes, visits):
-    return change_classes.reclassified(CLASSES[classes], np.array([cls]), np.array([changes]), np.array([visits]))[0]
+    return rate_classes.reclassified(CLASSES[classes], np.array([cls]), np.array([changes]), np.array([visits]))[0]
 
 
 @golden("barbosa.historic_run")
@@ -239,12 +241,12 @@ def historic_run(classes, start, change_days, horizon):
 
 @golden("barbosa.bayes_update")
 def bayes_update(prior, intervals, elapsed, changed):
-    return change_classes.updated(floats(prior), floats(intervals), elapsed, changed=changed)
+    return rate_classes.updated(floats(prior), floats(intervals), elapsed, changed=changed)
 
 
 @golden("barbosa.kmeans_1d")
 def kmeans_1d(values, k):
-    found = exact_kmeans.kmeans_1d(values, k)
+    found = rate_classes.kmeans_1d(values, k)
     return {"centers": found.centres, "labels": found.labels, "sse": found.squares}
 
 
@@ -254,32 +256,32 @@ def kmeans_1d(values, k):
 @golden("sharc.blur")
 def sharc_blur(lam, times, o_s, o_e):
     capture = floats(lam), floats(times), o_s, o_e
-    return {"blur": blur.capture_blur(*capture), "average": blur.average_blur(*capture)}
+    return {"blur": blur_coherence.capture_blur(*capture), "average": blur_coherence.average_blur(*capture)}
 
 
 @golden("sharc.blur_revisit")
 def blur_revisit(lam, tv, tr, delta):
     end = (2 * len(lam) - 1) * delta
-    return blur.capture_blur(floats(lam), floats(tv), 0.0, end, floats(tr))
+    return blur_coherence.capture_blur(floats(lam), floats(tv), 0.0, end, floats(tr))
 
 
 @golden("sharc.offline")
 def offline(lam, delta):
-    plan = sharc_offline.organ_pipes(floats(lam))
+    plan = sharc_single_visit.organ_pipes(floats(lam))
     end = (len(lam) - 1) * delta
     capture = floats(lam), plan.visit_times(0.0, delta), 0.0, end
     return {
         "slot": plan.visit,
-        "blur": blur.capture_blur(*capture),
-        "average_blur": blur.average_blur(*capture),
-        "bounds": blur.blur_bounds(floats(lam), 0.0, end),
+        "blur": blur_coherence.capture_blur(*capture),
+        "average_blur": blur_coherence.average_blur(*capture),
+        "bounds": blur_coherence.blur_bounds(floats(lam), 0.0, end),
     }
 
 
 @golden("sharc.offline_general")
 def offline_general(lam, delta, o_s, o_e):
-    start = sharc_offline.centred_start(len(lam), delta, o_s, o_e)
-    return sharc_offline.organ_pipes(floats(lam)).visit_times(start, delta)
+    start = sharc_single_visit.centred_start(len(lam), delta, o_s, o_e)
+    return sharc_single_visit.organ_pipes(floats(lam)).visit_times(start, delta)
 
 
 def walked(strategy, children, seeds, lam):
@@ -289,7 +291,7 @@ def walked(strategy, children, seeds, lam):
 
 
 def order_of(name, children, seeds, lam, **terms):
-    return walked(STRATEGIES[name](Terms(**{"delay": 1.0} | terms)), children, seeds, lam).visited
+    return walked(STRATEGIES[name](CaptureTerms(**{"delay": 1.0} | terms)), children, seeds, lam).visited
 
 
 def both_kinds(pages, hopeless):
@@ -324,9 +326,9 @@ def online(lam, children, seeds, size):
 
 @golden("sharc.revisits")
 def revisits(lam, delta):
-    plan = sharc_revisits.sharc_revisits(floats(lam))
+    plan = pyramid.sharc_revisits(floats(lam))
     times = plan.visit_times(0.0, delta), 0.0, (2 * len(lam) - 1) * delta, plan.revisit_times(0.0, delta)
-    return {"v": plan.visit, "r": plan.revisit, "blur": blur.capture_blur(floats(lam), *times)}
+    return {"v": plan.visit, "r": plan.revisit, "blur": blur_coherence.capture_blur(floats(lam), *times)}
 
 
 @golden("sharc.threshold")
@@ -337,7 +339,7 @@ def threshold(lam, tau, delta):
 
 
 def judged(lam, delta, plan, hopeless):
-    expected = coherence.expected_coherence(floats(lam), delta * (plan.revisit - plan.visit))
+    expected = blur_coherence.expected_coherence(floats(lam), delta * (plan.revisit - plan.visit))
     kinds = both_kinds(pyramid.hottest_first(floats(lam)), hopeless)
     return {"v": plan.visit, "r": plan.revisit, "expected_coherence": expected} | kinds
 
@@ -354,7 +356,7 @@ def intervals_offline(lengths):
 def intervals_online(lengths, children, seeds):
     last = len(lengths) - 1
     rate = np.log(1.0 / 0.95) / (floats(lengths) + 0.5)  # rounds down to the length again
-    strategy = STRATEGIES["sharc-intervals-online"](Terms(delay=1.0, expected=last + 1))
+    strategy = STRATEGIES["sharc-intervals-online"](CaptureTerms(delay=1.0, expected=last + 1))
     done = walked(strategy, children, seeds, rate)
     hopeless = np.isin(np.arange(last + 1), strategy.given_up())
     slots = {"order": done.visited, "v": done.plan().visit - last, "r": done.plan().revisit - last}
@@ -373,7 +375,7 @@ def selective_optimum(lam, delta):
     lengths = pyramid.pyramid_lengths(len(lam), delta, once=True)
     return {
         "optimal_expected_coherence": sharc_optimal.optimal(floats(lam), delta).expected_coherence,
-        "valley_expected_coherence": coherence.expected_coherence(floats(lam)[inner_first], lengths),
+        "valley_expected_coherence": blur_coherence.expected_coherence(floats(lam)[inner_first], lengths),
     }
 
 
@@ -384,40 +386,42 @@ def selective_online(lam, children, seeds, size, delta):
 
 @golden("sharc.expected_coherence")
 def expected_coherence(lam, lengths):
-    return coherence.expected_coherence(floats(lam), floats(lengths))
+    return blur_coherence.expected_coherence(floats(lam), floats(lengths))
 
 
 @golden("sharc.actual_blur")
 def actual_blur(history, t, o_s, o_e):
-    return actual.actual_blur(np.array([0, len(history)]), floats(history), floats([t]), o_s, o_e)[0]
+    return blur_coherence.actual_blur(np.array([0, len(history)]), floats(history), floats([t]), o_s, o_e)[0]
 
 
 @golden("sharc.actual_blur_revisit")
 def actual_blur_revisit(history, tv, tr, o_s, o_e):
     offsets = np.array([0, len(history)])
-    return actual.actual_blur(offsets, floats(history), floats([tv]), o_s, o_e, floats([tr]))[0]
+    return blur_coherence.actual_blur(offsets, floats(history), floats([tv]), o_s, o_e, floats([tr]))[0]
 
 
 @golden("sharc.actual_incoherence")
 def actual_incoherence(histories, tv, tr):
     offsets = np.append(0, np.cumsum([len(times) for times in histories]))
-    return actual.actual_incoherence(offsets, floats([t for times in histories for t in times]), floats(tv), floats(tr))
+    return blur_coherence.actual_incoherence(
+        offsets, floats([t for times in histories for t in times]), floats(tv), floats(tr)
+    )
 
 
 @golden("sharc.worst_case_increase")
 def worst_case_increase(lam, k, delta):
-    return worst_case.worst_case_increase(floats(lam), k, delta)
+    return blur_coherence.worst_case_increase(floats(lam), k, delta)
 
 
 @golden("sharc.collapse")
 def sharc_collapse(tree, status, root):
     names = {"same": "UNCHANGED", "content": "CONTENT", "link": "LINKS", "missing": "MISSING"}
-    change = [collapse.ChangeClass[names[one]] for one in status]
-    parent = np.full(len(tree), collapse.ROOT)
+    change = [spanning_tree.ChangeClass[names[one]] for one in status]
+    parent = np.full(len(tree), spanning_tree.ROOT)
     for node, children in enumerate(tree):
         parent[children] = node
-    assert parent[root] == collapse.ROOT
-    found = collapse.collapse(parent, np.array(change))
+    assert parent[root] == spanning_tree.ROOT
+    found = spanning_tree.collapse(parent, np.array(change))
     return {
         "drawn": {str(node): change[node].colour for node in found.nodes()},
         "collapsed": {str(node): found.folded[node] for node in found.nodes() if found.folded[node]},
@@ -427,22 +431,22 @@ def sharc_collapse(tree, status, root):
 
 @golden("sharc.oracle_mle")
 def oracle_mle(times, T, delta):  # noqa: N803 - the thesis' letter
-    return oracle.rate(len(times), T / delta)  # changes per interval of length delta: reading 003.37
+    return exact_times.rate(len(times), T / delta)  # changes per interval of length delta: reading 003.37
 
 
 @golden("sharc.sitemap_rates")
 def sitemap_rates(T, tau):  # noqa: N803 - the thesis' letter
-    return sitemap.category_rates(T, tau)
+    return changefreq_prior.category_rates(T, tau)
 
 
 @golden("sharc.online_features")
 def features_before_the_fetch(url, mime):
-    return online_features.online_features(url, mime)._asdict()
+    return static_features.online_features(url, mime)._asdict()
 
 
 @golden("sharc.equal_frequency_bins")
 def equal_frequency_bins(values, bins):
-    return rate_bins.equal_frequency_bins(floats(values), bins)
+    return bin_trial.equal_frequency_bins(floats(values), bins)
 
 
 # -- 004 LBLA ---------------------------------------------------------------------------------
@@ -460,17 +464,17 @@ def url_depths(url):
 
 @golden("lbla.precision_at_percent")
 def precision_at_percent(truth, pred, k):
-    return rankings.precision_at_percent(floats(truth), floats(pred), k)
+    return prediction_scores.precision_at_percent(floats(truth), floats(pred), k)
 
 
 @golden("lbla.precision_area")
 def precision_area(truth, pred):
-    return rankings.precision_area(floats(truth), floats(pred))
+    return prediction_scores.precision_area(floats(truth), floats(pred))
 
 
 @golden("lbla.spearman")
 def spearman(a, b):
-    return rankings.spearman(floats(a), floats(b))
+    return prediction_scores.spearman(floats(a), floats(b))
 
 
 @golden("lbla.new_counts")
@@ -480,7 +484,7 @@ def lbla_new_counts(outlinks):
 
 @golden("lbla.targets")
 def lbla_targets(counts):
-    found = link_periods.link_targets(floats([counts]))
+    found = link_targets(floats([counts]))
     return {"NNL": found.number[0], "NL": found.presence[0], "LCR": found.change_rate[0]}
 
 

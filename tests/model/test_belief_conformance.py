@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.estimate.point import PointBelief
+from recrawl.estimate.point_evidence import PointBelief
 from recrawl.model import GammaBelief, GridBelief
-from recrawl.model.grid_belief import half_octaves
+from recrawl.model.belief import half_octaves
 from recrawl.time import DAY, HOUR
 
 PAGES = 23

@@ -1,4 +1,4 @@
-"""The belief on a grid: its own arithmetic, in machine code and in numpy, and what only it can do."""
+"""The belief on a grid: its own arithmetic, in compiled code and in numpy, and what only it can do."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from recrawl.model import GridBelief, grid_belief
-from recrawl.model.grid_belief import LOWEST_RATE, doubling, half_octaves
-from recrawl.schedule.objectives import Freshness
+from recrawl.model import GridBelief, belief
+from recrawl.model.belief import LOWEST_RATE, doubling, half_octaves
+from recrawl.schedule.objectives import FreshnessObjective
 from recrawl.time import DAY
 
 
@@ -19,10 +19,10 @@ def random_belief(pages, seed=0, rates=None):
     return GridBelief.of(rates, np.random.default_rng(seed).dirichlet(np.full(len(rates), 0.3), pages) + 1e-15)
 
 
-@pytest.fixture(params=["machine code", "numpy"])
+@pytest.fixture(params=["compiled code", "numpy"])
 def both_paths(request, monkeypatch):
     if request.param == "numpy":
-        monkeypatch.setattr(grid_belief, "can_compile", lambda: False)
+        monkeypatch.setattr(belief, "can_compile", lambda: False)
 
 
 @pytest.mark.usefixtures("both_paths")
@@ -47,7 +47,7 @@ def test_sums_are_exact_in_both_paths(pages):
 def test_index_golden():
     """Algorithms §9: λ = .1, w = 2, t = 10 has the value 5.284822353142."""
     certain = GridBelief.of([0.05, 0.1, 0.2], [0.0, 1.0, 0.0])
-    assert 2 * Freshness().value(certain, np.array([10.0]))[0] == pytest.approx(5.284822353142, rel=1e-12)
+    assert 2 * FreshnessObjective().value(certain, np.array([10.0]))[0] == pytest.approx(5.284822353142, rel=1e-12)
 
 
 def test_the_usual_grid_spans_what_it_should():

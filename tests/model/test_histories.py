@@ -90,7 +90,7 @@ def longest_run(instants: dict[float, tuple[Verdict, bool, bool, bool]]) -> list
         best = max(reversed([run for run, read in zip(runs, reads, strict=True) if read]), key=len)
     else:
         best = runs[-1][:opened]
-    return [look for place, look in enumerate(best) if not place or look[1] != Verdict.UNKNOWN]
+    return [observation for place, observation in enumerate(best) if not place or observation[1] != Verdict.UNKNOWN]
 
 
 def assert_equals(histories: Histories, expected: dict[int, list[tuple[float, Verdict]]]) -> None:
@@ -98,14 +98,18 @@ def assert_equals(histories: Histories, expected: dict[int, list[tuple[float, Ve
     assert histories.offsets[0] == 0
     assert histories.offsets[-1] == len(histories.gaps) == len(histories.changed)
     assert (histories.gaps > 0).all()
-    look_times = histories.look_times()
+    observation_times = histories.observation_times()
     for i, page in enumerate(sorted(expected)):
-        looks = expected[page]
+        observations = expected[page]
         gaps = slice(histories.offsets[i], histories.offsets[i + 1])
-        assert look_times[gaps] == pytest.approx([time for time, _ in looks[1:]], abs=1e-6)
-        assert histories.changed[gaps].tolist() == [verdict == Verdict.CHANGED for _, verdict in looks[1:]]
-        changes = [time for time, verdict in looks[1:] if verdict == Verdict.CHANGED]
-        for column, times in (("first_visit", looks[:1]), ("last_visit", looks[-1:]), ("last_change", changes[-1:])):
+        assert observation_times[gaps] == pytest.approx([time for time, _ in observations[1:]], abs=1e-6)
+        assert histories.changed[gaps].tolist() == [verdict == Verdict.CHANGED for _, verdict in observations[1:]]
+        changes = [time for time, verdict in observations[1:] if verdict == Verdict.CHANGED]
+        for column, times in (
+            ("first_visit", observations[:1]),
+            ("last_visit", observations[-1:]),
+            ("last_change", changes[-1:]),
+        ):
             value = getattr(histories, column)[i]
             if times:
                 assert value == (times[0][0] if isinstance(times[0], tuple) else times[0])
@@ -132,7 +136,10 @@ def test_order_and_repetition_of_visits_do_not_matter(rows, chance):
 @given(visit_rows, st.integers(0, 12), st.integers(0, 12))
 def test_window_keeps_the_looks_inside_and_reopens(rows, a, b):
     start, end = min(a, b), max(a, b)
-    cut = {page: [look for look in looks if start <= look[0] <= end] for page, looks in looks_by_page(rows).items()}
+    cut = {
+        page: [observation for observation in observations if start <= observation[0] <= end]
+        for page, observations in looks_by_page(rows).items()
+    }
     assert_equals(Histories.from_visits(Visits.from_rows(rows)).window(start, end), cut)
 
 
@@ -141,16 +148,18 @@ def test_a_group_changes_when_any_member_does(rows, round_length):
     histories = Histories.from_visits(Visits.from_rows(rows))
     label = histories.page % 2
     rounds: dict[int, dict[float, tuple[float, Verdict]]] = {int(g): {} for g in label}
-    for page, looks in looks_by_page(rows).items():
-        for i, (time, verdict) in enumerate(looks):
+    for page, observations in looks_by_page(rows).items():
+        for i, (time, verdict) in enumerate(observations):
             said = Verdict.UNKNOWN if i == 0 else verdict
             key = math.floor(time / round_length) if round_length else time
             latest, word = rounds[page % 2].get(key, (time, Verdict.UNKNOWN))
             rounds[page % 2][key] = (max(latest, time), max(word, said))
     expected = {}
     for group, instants in rounds.items():
-        looks = [instants[key] for key in sorted(instants)]
-        expected[group] = looks[:1] + [look for look in looks[1:] if look[1] != Verdict.UNKNOWN]
+        observations = [instants[key] for key in sorted(instants)]
+        expected[group] = observations[:1] + [
+            observation for observation in observations[1:] if observation[1] != Verdict.UNKNOWN
+        ]
     assert_equals(histories.group(label, round_length=round_length), expected)
 
 
@@ -196,7 +205,7 @@ def test_contemporary_times_come_out_exact_after_many_rows():
     visits = Visits.of(rng.integers(0, 5_000, len(time)), time, verdict=Verdict.UNCHANGED).sorted()
     histories = Histories.from_visits(visits)
     closing = np.concatenate([[False], visits.page[1:] == visits.page[:-1]])
-    assert np.array_equal(histories.look_times(), visits.time[closing])
+    assert np.array_equal(histories.observation_times(), visits.time[closing])
 
 
 def test_a_visit_without_a_time_is_an_error():
@@ -223,5 +232,5 @@ def test_columns_of_unequal_length_are_refused():
 
 @given(visit_rows, st.integers(0, 4))
 def test_latest_keeps_the_last_looks_of_each_page(rows, most):
-    expected = {page: looks[-(most + 1) :] for page, looks in looks_by_page(rows).items()}
+    expected = {page: observations[-(most + 1) :] for page, observations in looks_by_page(rows).items()}
     assert_equals(Histories.from_visits(Visits.from_rows(rows)).latest(most), expected)

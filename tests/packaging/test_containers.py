@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from recrawl.cli.settings import declared
-from recrawl.cli.verbs import VERBS, load
+from recrawl.app.workspace.settings import declared
+from recrawl.cli.commands import COMMAND_SPECS, load
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -37,7 +37,7 @@ def compose():
 
 def parse(arguments):
     """Take a command line apart as recrawl would, and do nothing."""
-    verb = next((verb for verb in VERBS if verb.name == arguments[0]), None)
+    verb = next((verb for verb in COMMAND_SPECS if verb.name == arguments[0]), None)
     assert verb is not None, f"{arguments[0]} is no verb"
     load(verb).make_context(verb.name, list(arguments[1:]))
 

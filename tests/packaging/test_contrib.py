@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from recrawl.cli.settings import declared
-from recrawl.cli.verbs import VERBS, load
-from recrawl.crawl.metrics import COUNTERS, HEALTH_GAUGES, STORE_GAUGES, WORKER_GAUGES
+from recrawl.app.workspace.settings import declared
+from recrawl.cli.commands import COMMAND_SPECS, load
+from recrawl.crawl.control.metrics import COUNTERS, HEALTH_GAUGES, STORE_GAUGES, WORKER_GAUGES
 from recrawl.errors import ExitCode
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,7 +42,7 @@ def test_a_run_that_is_told_to_end_has_succeeded_and_one_that_fails_goes_on(serv
 def test_its_command_is_ours(service):
     program, verb, *options = shlex.split(service["ExecStart"])
     assert program.endswith("/recrawl")
-    load(next(one for one in VERBS if one.name == verb)).make_context(verb, options)
+    load(next(one for one in COMMAND_SPECS if one.name == verb)).make_context(verb, options)
     named = set(re.findall(r"RECRAWL_\w+", UNIT.read_text(encoding="utf-8")))
     assert named <= {setting.variable for setting in declared()}
 

@@ -64,12 +64,12 @@ def test_the_wheel_holds_the_package_and_nothing_else(tree, wheel):
     "name",
     [
         "recrawl/py.typed",
-        "recrawl/show/templates/report/page.html",
-        "recrawl/show/templates/dashboard/base.html",
-        "recrawl/show/assets/look.css",
-        "recrawl/show/assets/vendor/echarts.min.js",
-        "recrawl/show/assets/vendor/LICENSE.echarts.txt",
-        "recrawl/show/assets/vendor/LICENSE.htmx.txt",
+        "recrawl/web/templates/report/page.html",
+        "recrawl/web/templates/dashboard/base.html",
+        "recrawl/web/assets/look.css",
+        "recrawl/web/assets/vendor/echarts.min.js",
+        "recrawl/web/assets/vendor/LICENSE.echarts.txt",
+        "recrawl/web/assets/vendor/LICENSE.htmx.txt",
     ],
 )
 def test_what_is_no_code_is_there_too(wheel, name):
@@ -95,7 +95,7 @@ def test_the_metadata_is_that_of_the_project(wheel):
 
 
 def test_the_command_is_installed(wheel):
-    assert "recrawl = recrawl.cli.start:main" in wheel.read(f"{NAME}.dist-info/entry_points.txt").decode()
+    assert "recrawl = recrawl.cli.entry:main" in wheel.read(f"{NAME}.dist-info/entry_points.txt").decode()
 
 
 def test_the_source_holds_all_that_building_and_testing_take(tree, source):

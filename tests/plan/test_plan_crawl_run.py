@@ -1,4 +1,4 @@
-"""A crawl request by request: against the real frontier, between its bounds, and in machine code."""
+"""A crawl request by request: against the real frontier, between its bounds, and in compiled code."""
 
 import heapq
 
@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from recrawl.errors import ConfigError
 from recrawl.model.compiled import can_compile
-from recrawl.plan.crawl_run import Requests, bounds, chains, run
-from recrawl.schedule.frontier import Fetch, Frontier
-from recrawl.schedule.politeness import Politeness, PolitenessRules
+from recrawl.plan.crawl_time import HostRequests, bounds, chains, run
+from recrawl.schedule.frontier.host_frontier import FetchNow, Frontier
+from recrawl.schedule.politeness.host_politeness import Politeness, PolitenessRules
 
 second = st.floats(0.01, 9.0)
 host_pages = st.lists(st.tuples(second, second), max_size=8)
@@ -24,7 +24,7 @@ def requests_of(hosts, *, apart=False):
     rank = np.array([j + h / len(hosts) for h, pages in enumerate(hosts) for j in range(len(pages))])
     flat = [page for pages in hosts for page in pages]
     seconds, pause = np.array(flat).reshape(-1, 2).T.copy()
-    return Requests(offsets, rank, seconds, pause, apart)
+    return HostRequests(offsets, rank, seconds, pause, apart)
 
 
 def crawled_by_the_frontier(hosts, threads, factor):
@@ -36,7 +36,7 @@ def crawled_by_the_frontier(hosts, threads, factor):
     now, running = 0.0, []
     while len(frontier) or running:
         answer = frontier.next(now) if len(running) < threads else None
-        if isinstance(answer, Fetch):
+        if isinstance(answer, FetchNow):
             j, h = numbered[answer.page]
             heapq.heappush(running, (now + hosts[h][j][0], answer.page, answer.host, hosts[h][j][0]))
             continue
@@ -103,7 +103,7 @@ def test_one_thread_does_all_the_work_and_uses_the_rests():
 
 
 @pytest.mark.skipif(not can_compile(), reason="numba is not installed")
-def test_machine_code_says_the_same():
+def test_compiled_code_says_the_same():
     rng = np.random.default_rng(3)
     for apart in (False, True):
         hosts = [[tuple(rng.random(2)) for _ in range(rng.integers(0, 9))] for _ in range(20)]

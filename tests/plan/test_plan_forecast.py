@@ -7,15 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.plan import forecast as forecasting
-from recrawl.plan.durations import Downloads, learn_downloads
-from recrawl.plan.forecast import Crawl, Manners, forecast
-from recrawl.plan.growth import learn_growth
-from recrawl.schedule.politeness import PolitenessRules
-from recrawl.simulate.crawl_time_trial import judge_kind, median_error
-from recrawl.simulate.crawls import KINDS, crawl_world, draw_world
+from recrawl.plan import crawl_forecast as forecasting
+from recrawl.plan.crawl_forecast import HostTreatment, PlannedCrawl, forecast, learn_growth
+from recrawl.plan.download_times import Downloads, learn_downloads
+from recrawl.schedule.politeness.host_politeness import PolitenessRules
+from recrawl_lab.trials.crawl_time_trial import evaluate_kind, median_error
+from recrawl_lab.trials.simulated_crawls import KINDS, crawl_world, draw_world
 
-POLITE = Manners(PolitenessRules(5.0, 3.0, 30.0))
+POLITE = HostTreatment(PolitenessRules(5.0, 3.0, 30.0))
 NO_PAST = Downloads(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0, np.bool_))
 
 
@@ -30,7 +29,7 @@ def past(seed=0, *, hosts=30, crawls=6, spread=0.5, between=0.8):
 
 
 def crawl_of(pages, threads=4, delay=math.nan):
-    return Crawl(np.asarray(pages, dtype=np.int64), np.full(len(pages), delay), threads, POLITE)
+    return PlannedCrawl(np.asarray(pages, dtype=np.int64), np.full(len(pages), delay), threads, POLITE)
 
 
 # -- download times --------------------------------------------------------------------------------------
@@ -151,7 +150,7 @@ def test_one_host_after_another():
 def test_longest_first_is_not_slower_where_threads_are_scarce():
     times = learn_downloads(past(hosts=20, between=0.1, spread=0.1)[1], 20)
     pages = [200, *[40] * 19]
-    quick = Crawl(np.array(pages), np.full(20, 0.05), 3, Manners(PolitenessRules(0.0, 0.0, 0.0)))
+    quick = PlannedCrawl(np.array(pages), np.full(20, 0.05), 3, HostTreatment(PolitenessRules(0.0, 0.0, 0.0)))
     turns, longest = (forecast(quick, times, np.random.default_rng(0), order=o, draws=30) for o in ("turns", "longest"))
     assert longest.seconds < turns.seconds
     assert longest.seconds == pytest.approx(max(longest.longest, longest.work), rel=0.05)
@@ -173,9 +172,11 @@ def test_a_large_crawl_is_judged_by_its_bounds(monkeypatch, delay):
 def test_hosts_unheard_of_may_be_as_slow_as_any():
     times = learn_downloads(past(hosts=3)[1], 3)
     delay = np.array([1.0, 60.0, 1.0])
-    pages, rules = np.array([1, 1, 100]), Manners(PolitenessRules(0.0, 0.0, 0.0))
-    known = forecast(Crawl(pages, delay, 4, rules), times, np.random.default_rng(0))
-    unheard = forecast(Crawl(pages, delay, 4, rules, np.array([False, False, True])), times, np.random.default_rng(0))
+    pages, rules = np.array([1, 1, 100]), HostTreatment(PolitenessRules(0.0, 0.0, 0.0))
+    known = forecast(PlannedCrawl(pages, delay, 4, rules), times, np.random.default_rng(0))
+    unheard = forecast(
+        PlannedCrawl(pages, delay, 4, rules, np.array([False, False, True])), times, np.random.default_rng(0)
+    )
     assert unheard.high > 5 * known.high
 
 
@@ -194,7 +195,7 @@ def test_rests_are_those_of_the_politeness_rules():
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_the_error_is_a_third_of_the_old_one_and_the_interval_covers(kind):
-    judged = judge_kind(kind, 20, np.random.default_rng(12), draws=50)
+    judged = evaluate_kind(kind, 20, np.random.default_rng(12), draws=50)
     assert median_error(judged, "recrawl") <= median_error(judged, "printed") / 3
     assert median_error(judged, "recrawl") <= median_error(judged, "corrected")
     assert 0.75 <= np.mean([one.covered for one in judged]) <= 1.0

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from recrawl.errors import ConfigError
 from recrawl.model import GammaBelief
-from recrawl.plan.keeping import Limits, budget_for, keep, keep_at_rates, keep_many, machines_for
-from recrawl.plan.slots import Turns, fill_slots
-from recrawl.schedule.due import Demand
+from recrawl.plan.budget_outcome import HostVisitLimits, budget_for, keep, keep_at_rates, keep_many, machines_for
+from recrawl.plan.slots import RequestCosts, fill_slots
 from recrawl.schedule.objectives import OBJECTIVES
+from recrawl.schedule.price.due_times import VisitDemand
 from recrawl.time import DAY, HOUR
 
 
@@ -21,7 +21,7 @@ def demand_of(n=60, seed=0, objective="archive", longest=180 * DAY, importance=N
     rate = rng.lognormal(np.log(0.1), 1.5, n) / DAY
     shape = rng.uniform(2.0, 40.0, n)
     weight = np.ones(n) if importance is None else importance
-    return Demand(OBJECTIVES[objective], GammaBelief(shape, shape / rate), weight, np.ones(n), HOUR, longest)
+    return VisitDemand(OBJECTIVES[objective], GammaBelief(shape, shape / rate), weight, np.ones(n), HOUR, longest)
 
 
 def repeated(demand, times):
@@ -60,7 +60,7 @@ def test_the_best_rates_keep_more_than_equal_ones():
 def test_freshness_is_that_of_a_known_rate():
     """A page of rate λ visited every τ is current (1 − e^{−λτ})/(λτ) of the time (Cho and Garcia-Molina)."""
     sharp = GammaBelief(np.full(3, 1e7), np.full(3, 1e7 * DAY))
-    demand = Demand(OBJECTIVES["freshness"], sharp, np.ones(3), np.ones(3), HOUR, 180 * DAY)
+    demand = VisitDemand(OBJECTIVES["freshness"], sharp, np.ones(3), np.ones(3), HOUR, 180 * DAY)
     kept = keep_at_rates(demand, np.full(3, 0.5 / DAY))
     assert kept.freshness == pytest.approx((1 - math.exp(-2)) / 2, rel=1e-5)
     assert kept.recall == pytest.approx((1 - math.exp(-2)) / 2, rel=1e-5)
@@ -92,9 +92,9 @@ def test_many_pages_of_a_kind_are_these_scaled():
 
 def test_what_a_host_cannot_take_is_spent_elsewhere():
     demand, host = demand_of(60), np.repeat([0, 1], 30)
-    free = Limits(host, np.array([math.inf, math.inf]))
+    free = HostVisitLimits(host, np.array([math.inf, math.inf]))
     assert keep(demand, 20 / DAY, free).freshness == pytest.approx(keep(demand, 20 / DAY).freshness, rel=1e-4)
-    tight = keep(demand, 20 / DAY, Limits(host, np.array([2 / DAY, math.inf])))
+    tight = keep(demand, 20 / DAY, HostVisitLimits(host, np.array([2 / DAY, math.inf])))
     assert tight.freshness < keep(demand, 20 / DAY).freshness
     assert tight.spending == pytest.approx(20 / DAY, rel=1e-3)
     assert tight.price < keep(demand, 20 / DAY).price
@@ -138,7 +138,7 @@ def test_important_pages_weigh_more():
 def test_every_slot_fits_and_nothing_is_fetched_early_or_lost(pages, count, threads, fill):
     due = np.array([when for when, _ in pages], dtype=float)
     host = np.array([h for _, h in pages], dtype=np.int64)
-    turns = Turns(np.array([1.0, 2.0, 5.0, 40.0]), np.array([20.0, 10.0, 100.0, 1_500.0]))
+    turns = RequestCosts(np.array([1.0, 2.0, 5.0, 40.0]), np.array([20.0, 10.0, 100.0, 1_500.0]))
     slots = fill_slots(due, host, turns, start=0.0, length=1_000.0, count=count, concurrency=threads, fill=fill)
     assert ((slots.slot + 1) * 1_000.0 >= due[slots.page]).all()
     everything = np.sort(np.concatenate([slots.page, slots.unplaced]))
@@ -154,7 +154,7 @@ def test_every_slot_fits_and_nothing_is_fetched_early_or_lost(pages, count, thre
 
 
 def test_what_waits_goes_before_what_falls_due_later():
-    turns = Turns(np.array([1.0]), np.array([10.0]))
+    turns = RequestCosts(np.array([1.0]), np.array([10.0]))
     due = np.array([5.0, 0.0, 40.0, 120.0, 130.0])
     slots = fill_slots(due, np.zeros(5, np.int64), turns, start=0.0, length=100.0, count=3, concurrency=1, fill=0.2)
     assert slots.page.tolist() == [1, 0, 2, 3, 4]
@@ -167,7 +167,7 @@ def test_what_waits_goes_before_what_falls_due_later():
 @settings(deadline=None, max_examples=30)
 def test_pages_come_again_an_interval_after_each_visit(pages, count):
     due, every = np.array(pages).T
-    turns = Turns(np.array([1.0]), np.array([1.0]))
+    turns = RequestCosts(np.array([1.0]), np.array([1.0]))
     slots = fill_slots(due, np.zeros(len(due), np.int64), turns, start=0.0, length=1_000.0, count=count, concurrency=9,
                        interval=every)  # fmt: skip
     assert not slots.moved.any()
@@ -180,7 +180,7 @@ def test_pages_come_again_an_interval_after_each_visit(pages, count):
 
 
 def test_a_page_that_had_to_wait_is_due_again_after_it_was_fetched():
-    turns = Turns(np.array([1.0]), np.array([10.0]))
+    turns = RequestCosts(np.array([1.0]), np.array([10.0]))
     slots = fill_slots(np.zeros(2), np.zeros(2, np.int64), turns, start=0.0, length=10.0, count=6, concurrency=1,
                        fill=1.0, interval=25.0)  # fmt: skip
     assert slots.page.tolist() == [0, 1, 0, 1, 0]
@@ -189,7 +189,7 @@ def test_a_page_that_had_to_wait_is_due_again_after_it_was_fetched():
 
 
 def test_slots_without_pages_or_sense():
-    turns = Turns(np.ones(1), np.ones(1))
+    turns = RequestCosts(np.ones(1), np.ones(1))
     nothing = fill_slots(np.empty(0), np.empty(0, np.int64), turns, start=0.0, length=1.0, count=2, concurrency=1)
     assert nothing.pages.tolist() == [0, 0]
     with pytest.raises(ConfigError, match="slots"):

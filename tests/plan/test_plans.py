@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from recrawl.errors import ConfigError
-from recrawl.plan.capacity import Hosts, capacity
+from recrawl.plan.budget_outcome import HostLimits, capacity
 from recrawl.plan.crawl_time import Domains, estimate
 
 
@@ -72,7 +72,7 @@ def test_the_threads_are_kept_and_the_order_of_domains_does_not_matter(rows, thr
 
 def some_hosts(n=6, seed=0):
     rng = np.random.default_rng(seed)
-    return Hosts(rng.integers(0, 50, n), rng.random(n) * 10, rng.random(n) + 0.05, rng.random(n) * 0.3)
+    return HostLimits(rng.integers(0, 50, n), rng.random(n) * 10, rng.random(n) + 0.05, rng.random(n) * 0.3)
 
 
 @given(st.integers(0, 10**6), st.integers(1, 5))
@@ -90,7 +90,7 @@ def test_the_largest_budget_is_that_of_a_linear_program(seed, workers):
 
 
 def test_hosts_that_cannot_keep_up_are_named():
-    hosts = Hosts(np.array([100, 10, 0]), np.array([9.0, 9.0, 9.0]), np.ones(3), np.array([0.2, 0.05, 0.0]))
+    hosts = HostLimits(np.array([100, 10, 0]), np.array([9.0, 9.0, 9.0]), np.ones(3), np.array([0.2, 0.05, 0.0]))
     found = capacity(hosts, workers=4)
     assert found.too_slow.tolist() == [True, False, False]
     assert found.limit.tolist() == [0.1, 0.1, 0.0]
@@ -100,14 +100,14 @@ def test_hosts_that_cannot_keep_up_are_named():
 
 
 def test_few_workers_make_the_round_longer():
-    hosts = Hosts(np.full(20, 10), np.zeros(20), np.ones(20), np.zeros(20))
+    hosts = HostLimits(np.full(20, 10), np.zeros(20), np.ones(20), np.zeros(20))
     assert capacity(hosts, workers=2).round_seconds == 100.0
     assert capacity(hosts, workers=2).largest_budget == pytest.approx(2.0)
     assert capacity(hosts, workers=1_000).round_seconds == 10.0
 
 
 def test_no_hosts_and_no_workers():
-    nobody = Hosts(np.empty(0, np.int64), np.empty(0), np.empty(0), np.empty(0))
+    nobody = HostLimits(np.empty(0, np.int64), np.empty(0), np.empty(0), np.empty(0))
     assert capacity(nobody, 3).round_seconds == 0.0
     assert capacity(nobody, 3).largest_budget == 0.0
     with pytest.raises(ConfigError, match="0 workers"):

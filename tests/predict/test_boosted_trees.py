@@ -1,11 +1,11 @@
-"""Trees taken out of scikit-learn must say what they said there, in machine code and without it."""
+"""Trees taken out of scikit-learn must say what they said there, in compiled code and without it."""
 
 import numpy as np
 import pytest
 
-from recrawl.predict import boosted_trees
-from recrawl.predict.boosted_trees import BoostedTrees, grow
-from recrawl.predict.feature_table import Feature, Group, table_of
+from recrawl.predict.features.feature_table import Feature, FeatureGroup, table_of
+from recrawl.predict.learners import boosted_trees
+from recrawl.predict.learners.boosted_trees import BoostedTrees, grow
 
 
 @pytest.fixture(scope="module")
@@ -14,10 +14,10 @@ def grown():
     name, size = rng.integers(0, 200, 900), rng.normal(size=900)
     gaps = np.where(rng.random(900) < 0.2, np.nan, rng.normal(size=900))
     columns = [
-        (Feature("size", Group.SP), size),
-        (Feature("name", Group.SP, categorical=True), np.where(rng.random(900) < 0.1, np.nan, name)),
-        (Feature("gaps", Group.SP), gaps),
-        (Feature("silent", Group.SP), np.full(900, np.nan)),
+        (Feature("size", FeatureGroup.SP), size),
+        (Feature("name", FeatureGroup.SP, categorical=True), np.where(rng.random(900) < 0.1, np.nan, name)),
+        (Feature("gaps", FeatureGroup.SP), gaps),
+        (Feature("silent", FeatureGroup.SP), np.full(900, np.nan)),
     ]
     table = table_of(np.arange(900), 0.0, columns)
     rate = rng.poisson(np.exp(size + (name % 3) - np.nan_to_num(gaps)))
@@ -57,6 +57,6 @@ def test_they_come_back_from_arrays_and_nonsense_does_not(grown):
 
 
 def test_names_must_be_whole_numbers_below_256():
-    table = table_of(np.arange(50), 0.0, [(Feature("name", Group.SP, categorical=True), np.arange(50) * 10)])
+    table = table_of(np.arange(50), 0.0, [(Feature("name", FeatureGroup.SP, categorical=True), np.arange(50) * 10)])
     with pytest.raises(ValueError, match="whole numbers below 256"):
         grow(table, np.arange(50.0), np.ones(50), rounds=3, smallest_leaf=5, seed=1)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from recrawl.predict.count_prior import train
-from recrawl.predict.feature_table import Feature, Group, table_of
+from recrawl.predict.features.feature_table import Feature, FeatureGroup, table_of
+from recrawl.predict.learners.count_prior import train
 from recrawl.time import DAY
 
 
@@ -14,7 +14,7 @@ def test_a_feature_known_of_few_pages(known):
     rare = np.full(300, np.nan)
     rare[:known] = rng.random(known)
     depth = rng.random(300)
-    columns = [(Feature("depth", Group.SP), depth), (Feature("emails", Group.SP), rare)]
+    columns = [(Feature("depth", FeatureGroup.SP), depth), (Feature("emails", FeatureGroup.SP), rare)]
     table = table_of(np.arange(300), 0.0, columns)
     exposure = np.full(300, 100 * DAY)
     count = rng.poisson(1.0 + 20.0 * depth).astype(float)

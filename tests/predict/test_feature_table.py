@@ -4,11 +4,19 @@ import numpy as np
 import pytest
 
 from recrawl.errors import InputError
-from recrawl.predict.feature_table import Feature, FeatureTable, Group, beside, schema_of, stacked, table_of
+from recrawl.predict.features.feature_table import (
+    Feature,
+    FeatureGroup,
+    FeatureTable,
+    beside,
+    schema_of,
+    stacked,
+    table_of,
+)
 
-SIZE = Feature("size", Group.SP)
-MIME = Feature("mime", Group.SP, categorical=True)
-RANK = Feature("rank", Group.SN)
+SIZE = Feature("size", FeatureGroup.SP)
+MIME = Feature("mime", FeatureGroup.SP, categorical=True)
+RANK = Feature("rank", FeatureGroup.SN)
 
 
 @pytest.fixture
@@ -19,7 +27,7 @@ def table():
 def test_columns_are_found_by_name_and_group(table):
     assert table.names == ("size", "mime", "rank")
     assert table.column("size").tolist() == [1, 2, 3]
-    assert table.of_groups({Group.SP}).names == ("size", "mime")
+    assert table.of_groups({FeatureGroup.SP}).names == ("size", "mime")
     assert table.only({"rank", "size"}).names == ("size", "rank")
     with pytest.raises(KeyError, match="colour"):
         table.only({"colour"})
@@ -37,8 +45,8 @@ def test_rows_are_taken_with_their_pages(table):
     [
         [SIZE, RANK, MIME],
         [SIZE, MIME],
-        [Feature("size", Group.DP), MIME, RANK],
-        [SIZE, Feature("mime", Group.SP), RANK],
+        [Feature("size", FeatureGroup.DP), MIME, RANK],
+        [SIZE, Feature("mime", FeatureGroup.SP), RANK],
     ],
 )
 def test_every_difference_of_columns_is_another_schema(table, other):
@@ -57,7 +65,7 @@ def test_schemas_do_not_depend_on_the_run():
 
 
 def test_tables_are_joined_only_if_they_are_of_the_same_pages_and_time(table):
-    more = table_of(table.page, 100.0, [(Feature("links", Group.SP), [0, 0, 1])])
+    more = table_of(table.page, 100.0, [(Feature("links", FeatureGroup.SP), [0, 0, 1])])
     assert beside([table, more]).names == (*table.names, "links")
     with pytest.raises(ValueError, match="another time"):
         beside([table, FeatureTable(more.page, more.columns, more.values, 101.0)])

@@ -2,23 +2,22 @@
 
 import numpy as np
 
-from recrawl.predict.feature_sets import Target
-from recrawl.predict.feature_table import Feature, Group, table_of
-from recrawl.predict.importance import importances
-from recrawl.predict.link_learners import Settings, fit
+from recrawl.predict.features.feature_table import Feature, FeatureGroup, PredictionTarget, table_of
+from recrawl.predict.learners.feature_importance import importances
+from recrawl.predict.learners.link_learners import LearnerSettings, fit
 
 
 def test_the_feature_that_tells_is_needed_most():
     rng = np.random.default_rng(1)
     truth = rng.poisson(3.0, 300).astype(float)
     columns = [
-        (Feature("noise", Group.SP), rng.normal(size=300)),
-        (Feature("tells", Group.DP), truth),
-        (Feature("same", Group.SP), np.ones(300)),
+        (Feature("noise", FeatureGroup.SP), rng.normal(size=300)),
+        (Feature("tells", FeatureGroup.DP), truth),
+        (Feature("same", FeatureGroup.SP), np.ones(300)),
     ]
     table = table_of(np.arange(300), 0.0, columns)
     before = table.values.copy()
-    model = fit(table, Target.NNL, truth, rng, Settings(trees=20))
+    model = fit(table, PredictionTarget.NNL, truth, rng, LearnerSettings(trees=20))
     found = importances(model, table, lambda said: -float(np.abs(said - truth).mean()), rng, repeats=3)
     by_name = {one.name: one for one in found}
     assert found[0].name == "tells"

@@ -10,14 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recrawl.assess.rankings import precision_area
-from recrawl.predict.dynamic_network import related_columns
-from recrawl.predict.dynamic_page import count_columns
-from recrawl.predict.feature_sets import BASELINES, FeatureSet, Target, choose
-from recrawl.predict.feature_table import stacked, table_of
-from recrawl.predict.link_learners import Learner, Settings, fit
-from recrawl.predict.link_periods import PeriodCounts
-from recrawl.predict.related_pages import RelatedPages
+from recrawl.assess.scores.prediction_scores import precision_area
+from recrawl.predict.features.dynamic_features import count_columns, related_columns
+from recrawl.predict.features.feature_table import BASELINES, FeatureSet, PredictionTarget, choose, stacked, table_of
+from recrawl.predict.learners.link_learners import Learner, LearnerSettings, fit
+from recrawl.predict.related.look_back_look_around import PeriodCounts
+from recrawl.predict.related.related_pages import RelatedPages
 
 DATA = Path(__file__).parents[1] / "data" / "links" / "links.npz"
 HASH = "d43a31c1c75906677b934cfbd2c7f75bb97bb5fdddebc37ee39fee2fd5f2558d"
@@ -57,13 +55,16 @@ def areas(tables, kind, period, judged):
     truth = counts[f"new_{kind}"]
     before = range(period - LEARNED, period)
     chosen = {
-        at: choose(found[at], FeatureSet.LBLA, Target.NNL, internal=kind == "internal") for at in [*before, period]
+        at: choose(found[at], FeatureSet.LBLA, PredictionTarget.NNL, internal=kind == "internal")
+        for at in [*before, period]
     }
     taught = stacked([chosen[at].take(~judged) for at in before])
     wanted = np.concatenate([truth[~judged, at] for at in before])
-    model = fit(taught, Target.NNL, wanted, np.random.default_rng(1), Settings(learner=Learner.SHRUNKEN_COUNTS))
+    model = fit(
+        taught, PredictionTarget.NNL, wanted, np.random.default_rng(1), LearnerSettings(learner=Learner.SHRUNKEN_COUNTS)
+    )
     scores = {name: found[period].take(judged).column(column.format(kind=kind)) for name, column in BASELINES.items()}
-    scores["LBLA"] = model.foretell(chosen[period].take(judged))
+    scores["LBLA"] = model.predict_links(chosen[period].take(judged))
     came = truth[judged, period]
     return {name: precision_area(came, np.nan_to_num(score.astype(np.float64))) for name, score in scores.items()}
 

@@ -1,10 +1,10 @@
-"""Laws of numbers around a foretold mean."""
+"""Laws of numbers around a predicted mean."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from recrawl.predict.link_heads import CountHead, FittedHead, fit_head
+from recrawl.predict.learners.link_learners import CountHead, FittedHead, fit_head
 
 MEAN = np.array([0.2, 1.0, 7.5])
 

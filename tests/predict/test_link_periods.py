@@ -5,8 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.predict.link_periods import Periods, change_rate, lags, link_targets, mean_known, period_counts
-from recrawl.predict.page_versions import PageVersions
+from recrawl.predict.features.page_versions import PageVersions
+from recrawl.predict.related.look_back_look_around import (
+    LinkPeriods,
+    change_rate,
+    lags,
+    link_targets,
+    mean_known,
+    period_counts,
+)
 
 rows = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 60), st.integers(0, 3), st.booleans()),
@@ -16,22 +23,22 @@ rows = st.lists(
 PAGES = np.arange(4)
 
 
-def of(looks, *, complete):
-    page, time, new, changed = ([row[part] for row in looks] for part in range(4))
+def of(observations, *, complete):
+    page, time, new, changed = ([row[part] for row in observations] for part in range(4))
     return PageVersions.of(
         page, time, {"new_internal": new, "new_external": np.zeros(len(page)), "changed": changed}, complete=complete
     )
 
 
 @given(rows, st.booleans())
-def test_counts_are_those_of_the_looks_of_each_period(looks, complete):
-    periods = Periods(end=50.0, length=10.0, count=4)
+def test_counts_are_those_of_the_looks_of_each_period(observations, complete):
+    periods = LinkPeriods(end=50.0, length=10.0, count=4)
     assert periods.edges.tolist() == [10, 20, 30, 40, 50]
-    found = period_counts(of(looks, complete=complete), PAGES, periods)
+    found = period_counts(of(observations, complete=complete), PAGES, periods)
     for page in PAGES:
-        times = [row[1] for row in looks if row[0] == page]
+        times = [row[1] for row in observations if row[0] == page]
         for period, begin in enumerate(periods.edges[:-1]):
-            inside = [row for row in looks if row[0] == page and begin <= row[1] < begin + 10]
+            inside = [row for row in observations if row[0] == page and begin <= row[1] < begin + 10]
             known = bool(times) and min(times) < begin and (complete or bool(inside))
             if not known:
                 assert np.isnan(found.new_internal[page, period])
@@ -43,14 +50,14 @@ def test_counts_are_those_of_the_looks_of_each_period(looks, complete):
 
 def test_a_look_that_could_not_count_leaves_its_period_unknown():
     versions = PageVersions.of([0, 0, 0], [1.0, 12.0, 13.0], {"new_internal": [0, np.nan, 2], "new_external": 0})
-    found = period_counts(versions, np.array([0]), Periods(20.0, 10.0, 1))
+    found = period_counts(versions, np.array([0]), LinkPeriods(20.0, 10.0, 1))
     assert np.isnan(found.new_internal[0, 0])
     assert found.new_external[0, 0] == 0
 
 
 def test_the_links_of_the_first_version_are_not_new():
     versions = PageVersions.of([0, 0], [12.0, 25.0], {"new_internal": [40, 1]}, complete=True)
-    counts = period_counts(versions, np.array([0]), Periods(30.0, 10.0, 3)).new_internal[0]
+    counts = period_counts(versions, np.array([0]), LinkPeriods(30.0, 10.0, 3)).new_internal[0]
     assert np.isnan(counts[:2]).all()
     assert counts[2] == 1
 

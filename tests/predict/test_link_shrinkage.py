@@ -7,10 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from recrawl.predict.feature_sets import Target
-from recrawl.predict.feature_table import Feature, Group, table_of
-from recrawl.predict.link_learners import Learner, Settings, fit
-from recrawl.predict.link_shrinkage import ShrunkenCounts, learn_shrinkage
+from recrawl.predict.features.feature_table import Feature, FeatureGroup, PredictionTarget, table_of
+from recrawl.predict.learners.link_learners import Learner, LearnerSettings, ShrunkenCounts, fit, learn_shrinkage
 
 NAMES = ("new_internal_1", "new_internal_2", "new_internal_mean", "near_internal_link_change_rate")
 
@@ -90,7 +88,7 @@ def test_features_of_both_kinds_or_of_none_are_refused():
 
 
 def test_it_does_not_foretell_the_link_change_rate():
-    table = table_of(np.arange(3), 0.0, [(Feature("new_internal_1", Group.DP), [0, 1, 2])])
-    settings = Settings(learner=Learner.SHRUNKEN_COUNTS)
+    table = table_of(np.arange(3), 0.0, [(Feature("new_internal_1", FeatureGroup.DP), [0, 1, 2])])
+    settings = LearnerSettings(learner=Learner.SHRUNKEN_COUNTS)
     with pytest.raises(ValueError, match="own past"):
-        fit(table, Target.LCR, np.array([0.0, 0.5, 1.0]), np.random.default_rng(1), settings)
+        fit(table, PredictionTarget.LCR, np.array([0.0, 0.5, 1.0]), np.random.default_rng(1), settings)

@@ -7,16 +7,15 @@ import pytest
 
 from recrawl.errors import InputError
 from recrawl.model import GammaBelief
-from recrawl.predict.contributions import contributions
-from recrawl.predict.drift import Drift, Fit, worst
-from recrawl.predict.feature_table import Feature, Group, table_of
-from recrawl.predict.look_counts import LookCounts
-from recrawl.predict.model_card import ModelNote, Score, model_card
-from recrawl.predict.prior_trial import Tallied, tally_counts
+from recrawl.predict.features.feature_table import Feature, FeatureGroup, table_of
+from recrawl.predict.features.first_sight import ObservationCounts
+from recrawl.predict.learners.feature_importance import contributions
+from recrawl.predict.learners.prior_model import ModelCard, ModelScore, model_card
+from recrawl.predict.learners.prior_scores import ModelDrift, ModelFit, PriorTally, tally_counts, worst
 from recrawl.time import DAY
 
 PRIORS = {"model": 0.3, "all pages": 0.5, "host": 0.4}
-NOTE = ModelNote(
+NOTE = ModelCard(
     name="trial",
     schema="0123456789ab",
     features=("path_depth", "images"),
@@ -26,26 +25,26 @@ NOTE = ModelNote(
     pages=1234,
     out_of=1234,
     looked_into=1000,
-    looks=9999,
+    observations=9999,
     sites=3,
     source="workspace",
     seed=7,
     versions={"recrawl": "1", "numpy": "2"},
-    scores=(Score("pages", 400, PRIORS, PRIORS, 0.6, 1.1, 0.91),),
+    scores=(ModelScore("pages", 400, PRIORS, PRIORS, 0.6, 1.1, 0.91),),
 )
 
 
 def test_a_note_comes_back_from_json():
-    assert ModelNote.from_json(NOTE.to_json()) == NOTE
+    assert ModelCard.from_json(NOTE.to_json()) == NOTE
     assert NOTE.scores[0].gain == pytest.approx(0.2)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}', "nothing"])
 def test_what_is_no_note_is_refused(text):
     with pytest.raises(InputError, match="does not describe a model"):
-        ModelNote.from_json(text)
+        ModelCard.from_json(text)
     with pytest.raises(InputError, match="has format 1, this version reads 2"):
-        ModelNote.from_json(replace(NOTE, format=1).to_json())
+        ModelCard.from_json(replace(NOTE, format=1).to_json())
 
 
 def test_the_card_says_it_all():
@@ -56,32 +55,34 @@ def test_the_card_says_it_all():
     assert "1,234 pages, chosen at random among 5,000, of 3 sites" in model_card(replace(NOTE, out_of=5000))
 
 
-def told(expected, found, looks, deviation=2.0):
-    return Tallied(expected, found, looks, deviation)
+def told(expected, found, observations, deviation=2.0):
+    return PriorTally(expected, found, observations, deviation)
 
 
 @pytest.mark.parametrize("event", ["changes", "new-internal-links"])
 @pytest.mark.parametrize(
     ("said", "bound", "fit"),
     [
-        (told(10.0, 30, 29), 2.0, Fit.UNJUDGED),
-        (told(10.0, 11, 100), 2.0, Fit.GOOD),
-        (told(10.0, 30, 100), 2.0, Fit.LOST),
-        (told(30.0, 8, 100), 2.0, Fit.LOST),
-        (told(10.0, 30, 100), 0.0, Fit.GOOD),
-        (told(10.0, 30, 100, deviation=9.0), 2.0, Fit.GOOD),
-        (told(0.1, 0, 100), 2.0, Fit.GOOD),
+        (told(10.0, 30, 29), 2.0, ModelFit.UNJUDGED),
+        (told(10.0, 11, 100), 2.0, ModelFit.GOOD),
+        (told(10.0, 30, 100), 2.0, ModelFit.LOST),
+        (told(30.0, 8, 100), 2.0, ModelFit.LOST),
+        (told(10.0, 30, 100), 0.0, ModelFit.GOOD),
+        (told(10.0, 30, 100, deviation=9.0), 2.0, ModelFit.GOOD),
+        (told(0.1, 0, 100), 2.0, ModelFit.GOOD),
     ],
 )
 def test_a_model_is_lost_if_it_is_far_off_and_not_by_chance(event, said, bound, fit):
-    drift = Drift(said, bound, event)
+    drift = ModelDrift(said, bound, event)
     assert drift.fit is fit
-    assert ("Train it again" in drift.sentence()) == (fit is Fit.LOST)
+    assert ("Train it again" in drift.sentence()) == (fit is ModelFit.LOST)
     assert ("new internal links" in drift.sentence()) == (event != "changes")
 
 
 def test_a_loss_is_told_before_all_else():
-    lost, good, unjudged = (Drift(told(10.0, found, looks), 2.0) for found, looks in ((30, 99), (10, 99), (10, 2)))
+    lost, good, unjudged = (
+        ModelDrift(told(10.0, found, observations), 2.0) for found, observations in ((30, 99), (10, 99), (10, 2))
+    )
     assert worst([unjudged, good, lost]) is lost
     assert worst([unjudged, good]) is good
     assert worst([unjudged]) is unjudged
@@ -89,7 +90,7 @@ def test_a_loss_is_told_before_all_else():
 
 def links_on(rate, rng, pages=400):
     """Links counted for ten days on pages of these rates a day, and what a prior of one a day expected."""
-    counts = LookCounts(rng.poisson(10 * rate, pages).astype(float), np.full(pages, 10 * DAY))
+    counts = ObservationCounts(rng.poisson(10 * rate, pages).astype(float), np.full(pages, 10 * DAY))
     return tally_counts(GammaBelief(np.full(pages, 2.0), np.full(pages, 2 * DAY)), counts)
 
 
@@ -97,7 +98,7 @@ def test_links_that_come_as_believed_are_no_surprise():
     rng = np.random.default_rng(1)
     found = [links_on(rng.gamma(2.0, 0.5, 400), rng) for _ in range(50)]
     assert np.std([one.surprise for one in found]) == pytest.approx(1.0, abs=0.3)
-    assert {Drift(one, 2.0, "new-external-links").fit for one in found} == {Fit.GOOD}
+    assert {ModelDrift(one, 2.0, "new-external-links").fit for one in found} == {ModelFit.GOOD}
 
 
 @pytest.mark.parametrize("factor", [0.2, 5.0])
@@ -105,7 +106,7 @@ def test_a_prior_of_links_that_is_far_off_is_lost(factor):
     rng = np.random.default_rng(2)
     told = links_on(factor * rng.gamma(2.0, 0.5, 400), rng)
     assert told.calibration == pytest.approx(1 / factor, rel=0.2)
-    assert Drift(told, 2.0, "new-internal-links").fit is Fit.LOST
+    assert ModelDrift(told, 2.0, "new-internal-links").fit is ModelFit.LOST
 
 
 def test_one_page_with_very_many_links_does_not_make_a_model_lost():
@@ -113,16 +114,19 @@ def test_one_page_with_very_many_links_does_not_make_a_model_lost():
     rate[7] = 4000.0
     told = links_on(rate, np.random.default_rng(3))
     assert told.calibration < 0.2
-    assert Drift(told, 2.0, "new-internal-links").fit is Fit.GOOD
+    assert ModelDrift(told, 2.0, "new-internal-links").fit is ModelFit.GOOD
 
 
 def test_pages_without_time_count_for_nothing():
-    counts = LookCounts(np.array([0.0, 3.0]), np.array([0.0, DAY]))
-    assert tally_counts(GammaBelief(np.ones(2), np.full(2, DAY)), counts).looks == 1
+    counts = ObservationCounts(np.array([0.0, 3.0]), np.array([0.0, DAY]))
+    assert tally_counts(GammaBelief(np.ones(2), np.full(2, DAY)), counts).observations == 1
 
 
 def test_a_feature_that_matters_has_a_factor_and_others_have_none():
-    columns = [(Feature("images", Group.SP), np.arange(50.0)), (Feature("tables", Group.SP), np.arange(50.0))]
+    columns = [
+        (Feature("images", FeatureGroup.SP), np.arange(50.0)),
+        (Feature("tables", FeatureGroup.SP), np.arange(50.0)),
+    ]
     table = table_of(np.arange(50), 0.0, columns)
 
     def ask(asked):

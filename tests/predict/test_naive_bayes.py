@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.naive_bayes import GaussianNB
 
-from recrawl.predict.feature_table import Feature, Group, table_of
-from recrawl.predict.naive_bayes import learn_bayes
+from recrawl.predict.features.feature_table import Feature, FeatureGroup, table_of
+from recrawl.predict.learners.class_learners import learn_bayes
 
-NAME = Feature("name", Group.SP, categorical=True)
-SIZE = Feature("size", Group.SP)
+NAME = Feature("name", FeatureGroup.SP, categorical=True)
+SIZE = Feature("size", FeatureGroup.SP)
 
 
 def test_shares_of_names_follow_laplace():
@@ -49,7 +49,7 @@ def test_a_class_of_equal_pages_is_not_sure_of_itself():
 
 
 def test_flags_are_names_and_nothing_is_lost_where_all_pages_agree():
-    flag, same = Feature("flag", Group.SP), Feature("same", Group.SP)
+    flag, same = Feature("flag", FeatureGroup.SP), Feature("same", FeatureGroup.SP)
     table = table_of(np.arange(4), 0.0, [(flag, [0, 0, 1, 1]), (same, [3.0] * 4)])
     model = learn_bayes(table, np.array([0, 0, 1, 1]), 2)
     np.testing.assert_allclose(model.chances(table.take(slice(0, 1))), [[0.75, 0.25]])

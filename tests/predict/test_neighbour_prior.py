@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recrawl.estimate.empirical_bayes import UNKNOWN_RATE
+from recrawl.estimate.posterior.gamma_posterior import UNKNOWN_RATE
 from recrawl.model import Histories
 from recrawl.model.arrays import offsets_of
-from recrawl.predict import prior
-from recrawl.predict.prior import section_id
+from recrawl.predict.related import url_clusters
+from recrawl.predict.related.url_clusters import section_id
 
 
-def population(rates, looks=10):
+def population(rates, observations=10):
     rng = np.random.default_rng(0)
-    row = np.repeat(np.arange(len(rates)), looks)
+    row = np.repeat(np.arange(len(rates)), observations)
     gaps = rng.exponential(10.0, len(row))
     changed = rng.random(len(row)) < -np.expm1(-rates[row] * gaps)
     nothing = np.full(len(rates), np.nan)
@@ -26,7 +26,7 @@ def three_sections():
     section = np.repeat([11, 12, 21], 60)
     host = section // 10
     rates = np.where(section == 11, 0.1, 0.002)
-    return prior.fit(population(rates), host, section)
+    return url_clusters.fit_neighbour_prior(population(rates), host, section)
 
 
 def test_a_section_says_more_than_its_host():
@@ -39,14 +39,16 @@ def test_a_section_says_more_than_its_host():
 def test_a_small_section_leans_on_its_host():
     """One page in a section of its own, the same looks: on a hot host it is thought hotter than on a cold one."""
     section = np.repeat([11, 12, 21, 22], [60, 1, 60, 1])
-    one_page = population(np.array([0.01]), looks=3)
+    one_page = population(np.array([0.01]), observations=3)
     many = population(np.repeat([0.1, 0.002], 60))
     parts = [many.take(slice(0, 60)), one_page, many.take(slice(60, 120)), one_page]
     gaps, changed = (np.concatenate([getattr(part, name) for part in parts]) for name in ("gaps", "changed"))
     counts = np.concatenate([part.counts() for part in parts])
     nothing = np.full(122, np.nan)
     joined = Histories(np.arange(122), np.append(0, np.cumsum(counts)), gaps, changed, nothing, nothing, nothing)
-    found = prior.fit(joined, section // 10, section).of(np.array([1, 2]), np.array([12, 22])).mean()
+    found = (
+        url_clusters.fit_neighbour_prior(joined, section // 10, section).of(np.array([1, 2]), np.array([12, 22])).mean()
+    )
     assert found[0] > 4 * found[1]
 
 
@@ -61,7 +63,7 @@ def test_a_new_section_is_believed_of_as_its_host_and_a_new_host_as_everything()
 
 def test_without_history_it_is_the_default():
     nobody = np.empty(0, np.int64)
-    model = prior.fit(Histories.concatenate([]), nobody, nobody)
+    model = url_clusters.fit_neighbour_prior(Histories.concatenate([]), nobody, nobody)
     assert model.of(np.array([4]), np.array([5])).mean()[0] == pytest.approx(UNKNOWN_RATE)
 
 

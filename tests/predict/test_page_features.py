@@ -7,12 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.predict.feature_table import Group
-from recrawl.predict.features import Evidence, FeatureOptions, look_around, page_features
-from recrawl.predict.page_graph import TimedLinks
-from recrawl.predict.page_texts import PageTexts
-from recrawl.predict.page_versions import COLUMNS, PageVersions
-from recrawl.predict.text_space import learn_semantics
+from recrawl.predict.features.feature_extraction import FeatureEvidence, FeatureOptions, look_around, page_features
+from recrawl.predict.features.feature_table import FeatureGroup
+from recrawl.predict.features.page_versions import COLUMNS, PageTexts, PageVersions, TimedLinks
+from recrawl.predict.features.text_space import learn_semantics
 from recrawl.time import DAY
 
 NOW = 100 * DAY
@@ -37,23 +35,26 @@ def joined(first, second):
     return PageVersions.of(page, time, columns, complete=first.complete)
 
 
-def evidence_of(seed, begin, end, *, pages=12, looks=80):
+def evidence_of(seed, begin, end, *, pages=12, observations=80):
     """Pages of three hosts with looks, links and texts between two times."""
     rng = np.random.default_rng(seed)
     ids = np.arange(pages) * 7 + 3
-    removed = rng.uniform(begin, end + 30 * DAY, looks)
-    return Evidence(
+    removed = rng.uniform(begin, end + 30 * DAY, observations)
+    return FeatureEvidence(
         page=ids,
         urls=tuple(f"http://h{one % 3}.test/{'' if one < 3 else f'a_b/{one}/p{one}.html'}" for one in range(pages)),
         versions=PageVersions.of(
-            rng.choice(ids, looks), rng.uniform(begin, end, looks), found_on(rng, looks), complete=True
+            rng.choice(ids, observations),
+            rng.uniform(begin, end, observations),
+            found_on(rng, observations),
+            complete=True,
         ),
         links=TimedLinks(
-            rng.choice(ids, looks),
-            rng.choice(ids, looks),
-            rng.uniform(begin, end, looks),
+            rng.choice(ids, observations),
+            rng.choice(ids, observations),
+            rng.uniform(begin, end, observations),
             removed,
-            rng.random(looks) < 0.7,
+            rng.random(observations) < 0.7,
         ),
         texts=PageTexts.of(
             rng.choice(ids, 30), rng.uniform(begin, end, 30), [" ".join(rng.choice(WORDS, 6)) for _ in range(30)]
@@ -111,7 +112,7 @@ def test_the_past_does_move_them(semantics):
         for feature, one, other in zip(before.columns, before.values.T, after.values.T, strict=True)
         if not np.array_equal(one, other, equal_nan=True)
     }
-    assert moved == set(Group)
+    assert moved == set(FeatureGroup)
 
 
 def test_only_the_printed_form_looks_ahead_and_only_at_related_pages(semantics):
@@ -174,13 +175,13 @@ def test_renumbered_pages_have_the_same_features(semantics):
 
 
 def test_other_pages_and_times_have_the_same_schema(semantics):
-    small = evidence_of(6, NOW - 20 * DAY, NOW, pages=3, looks=2)
+    small = evidence_of(6, NOW - 20 * DAY, NOW, pages=3, observations=2)
     assert features(small, semantics).schema == features(evidence_of(7, 0, NOW), semantics).schema
     assert features(small, semantics, history=2).schema != features(small, semantics).schema
 
 
 def test_a_new_site_of_three_pages_without_text_links_or_a_second_version(semantics):
-    site = Evidence(
+    site = FeatureEvidence(
         np.array([1, 2, 3]),
         ("http://new.test/", "http://new.test/a", "new.test/b"),
         PageVersions.of([1, 2], [NOW - DAY, NOW - DAY], {"images": [2, 0], "changed": False}),
@@ -199,18 +200,21 @@ def test_a_new_site_of_three_pages_without_text_links_or_a_second_version(semant
 
 
 def test_no_pages_have_no_features(semantics):
-    nothing = Evidence(np.empty(0, np.int64), (), PageVersions.of([], []), texts=PageTexts.of([], [], []))
+    nothing = FeatureEvidence(np.empty(0, np.int64), (), PageVersions.of([], []), texts=PageTexts.of([], [], []))
     assert features(nothing, semantics).values.shape[0] == 0
 
 
 def test_without_texts_or_links_their_features_are_left_out():
     told = replace(evidence_of(8, 0, NOW), texts=None, links=None)
-    assert {column.group for column in page_features(told, NOW, None, OPTIONS).columns} == {Group.SP, Group.DP}
+    assert {column.group for column in page_features(told, NOW, None, OPTIONS).columns} == {
+        FeatureGroup.SP,
+        FeatureGroup.DP,
+    }
 
 
 def test_no_history_leaves_only_rates_of_related_pages(semantics):
     told = evidence_of(9, 0, NOW)
-    dynamic = features(told, semantics, history=0).of_groups({Group.DP, Group.DN})
+    dynamic = features(told, semantics, history=0).of_groups({FeatureGroup.DP, FeatureGroup.DN})
     assert dynamic.names == (
         "near_internal_link_change_rate",
         "near_external_link_change_rate",
@@ -232,7 +236,7 @@ def test_dynamic_features_by_hand():
         },
         complete=True,
     )
-    told = Evidence(np.array([5]), ("http://a.test/",), versions)
+    told = FeatureEvidence(np.array([5]), ("http://a.test/",), versions)
     table = page_features(told, NOW, None, replace(OPTIONS, history=4))
     row = dict(zip(table.names, table.values[0].tolist(), strict=True))
     assert [row[f"text_size_{lag}"] for lag in (1, 2, 3)] == [30, 20, 10]
@@ -256,7 +260,7 @@ def test_dynamic_features_by_hand():
 )
 def test_evidence_that_does_not_fit_together_is_refused(page, urls, looked):
     with pytest.raises(ValueError, match="page"):
-        Evidence(np.array(page), ("http://a.test/",) * urls, PageVersions.of(looked, [0.0]))
+        FeatureEvidence(np.array(page), ("http://a.test/",) * urls, PageVersions.of(looked, [0.0]))
 
 
 def test_surroundings_of_a_later_time_or_of_other_pages_are_refused(semantics):
@@ -272,5 +276,5 @@ def test_fewer_pages_have_the_same_features_of_their_own():
     told = evidence_of(11, 0, NOW)
     some = told.page > 20
     whole, part = page_features(told, NOW, None, OPTIONS), page_features(told.of_pages(some), NOW, None, OPTIONS)
-    page = {Group.SP, Group.DP}
+    page = {FeatureGroup.SP, FeatureGroup.DP}
     assert np.array_equal(whole.of_groups(page).values[some], part.of_groups(page).values, equal_nan=True)

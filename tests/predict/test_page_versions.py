@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.predict.page_versions import PageVersions, picked
+from recrawl.predict.features.page_versions import PageVersions, picked
 
-looks = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 20)), max_size=30)
+observations = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 20)), max_size=30)
 
 
-@given(looks, st.integers(-1, 22))
+@given(observations, st.integers(-1, 22))
 def test_the_valid_version_is_the_last_one_strictly_before(rows, time):
     versions = PageVersions.of([page for page, _ in rows], [float(at) for _, at in rows])
     page = np.arange(6)
@@ -20,7 +20,7 @@ def test_the_valid_version_is_the_last_one_strictly_before(rows, time):
         assert found[one] == (earlier[-1] if len(earlier) else -1)
 
 
-@given(looks, st.lists(st.integers(-1, 22), min_size=6, max_size=6))
+@given(observations, st.lists(st.integers(-1, 22), min_size=6, max_size=6))
 def test_each_page_may_have_a_time_of_its_own(rows, times):
     versions = PageVersions.of([page for page, _ in rows], [float(at) for _, at in rows])
     page = np.arange(6)
@@ -28,7 +28,7 @@ def test_each_page_may_have_a_time_of_its_own(rows, times):
     assert found.tolist() == [versions.valid_at(page, float(time))[one] for one, time in enumerate(times)]
 
 
-@given(looks, st.integers(0, 20))
+@given(observations, st.integers(0, 20))
 def test_what_is_cut_off_is_all_that_is_not_before(rows, time):
     versions = PageVersions.of([page for page, _ in rows], [float(at) for _, at in rows], complete=True)
     cut = versions.before(float(time))

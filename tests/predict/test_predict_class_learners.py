@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 
 from recrawl.errors import InputError
-from recrawl.predict.class_learners import LEARNERS, cross_validated, wrapper_selection
-from recrawl.predict.feature_table import Feature, FeatureTable, Group, table_of
-from recrawl.predict.pruned_tree import fit_tree, pessimism
+from recrawl.predict.features.feature_table import Feature, FeatureGroup, FeatureTable, table_of
+from recrawl.predict.learners.class_learners import LEARNERS, cross_validated, fit_tree, pessimism, wrapper_selection
 
 CLASSES = 3
 COLUMNS = (
-    Feature("size", Group.SP),
-    Feature("segment", Group.SP, categorical=True),
-    Feature("nothing", Group.SP),
+    Feature("size", FeatureGroup.SP),
+    Feature("segment", FeatureGroup.SP, categorical=True),
+    Feature("nothing", FeatureGroup.SP),
 )
 
 
@@ -57,7 +56,7 @@ def test_pages_may_come_in_any_order_and_a_class_may_be_missing(name: str) -> No
 
 def test_a_tree_does_not_learn_names_that_only_one_page_has() -> None:
     rng = np.random.default_rng(8)
-    columns = (Feature("hint", Group.SP), Feature("own", Group.SP, categorical=True))
+    columns = (Feature("hint", FeatureGroup.SP), Feature("own", FeatureGroup.SP, categorical=True))
     label = rng.integers(0, 2, 220)
     hint = np.where(rng.random(220) < 0.9, label, 1 - label)
     table = table_of(np.arange(220), 0.0, list(zip(columns, (hint, np.arange(220)), strict=True)))
@@ -114,7 +113,7 @@ def test_wrapper_selection_keeps_what_tells_and_drops_what_does_not() -> None:
 def test_cross_validation_never_judges_a_page_by_a_model_that_saw_it() -> None:
     """Random classes of pages that are all different: a model that remembers would be right."""
     rng = np.random.default_rng(9)
-    table = table_of(np.arange(300), 0.0, [(Feature("name", Group.SP), rng.random(300))])
+    table = table_of(np.arange(300), 0.0, [(Feature("name", FeatureGroup.SP), rng.random(300))])
     label = rng.integers(0, 2, 300)
     wrong = cross_validated(table, label, 2, np.arange(300) % 10, LEARNERS["1 nearest"])
     assert 0.35 < wrong < 0.65

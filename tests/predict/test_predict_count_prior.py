@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from recrawl.errors import InputError
-from recrawl.predict.count_prior import count_likelihood, train
-from recrawl.predict.feature_table import Feature, FeatureTable, Group, table_of
+from recrawl.predict.features.feature_table import Feature, FeatureGroup, FeatureTable, table_of
+from recrawl.predict.learners.count_prior import count_likelihood, train
 from recrawl.time import DAY
 
 SHAPE = 2.0
@@ -27,10 +27,10 @@ def population(
     exposure = rng.uniform(30, 300, pages) * DAY
     count = rng.poisson(rate * exposure).astype(np.float64)
     columns = [
-        (Feature("size", Group.SP), size),
-        (Feature("noise", Group.SP), rng.normal(size=pages)),
-        (Feature("name", Group.SP, categorical=True), name),
-        (Feature("site", Group.SP, categorical=True), site),
+        (Feature("size", FeatureGroup.SP), size),
+        (Feature("noise", FeatureGroup.SP), rng.normal(size=pages)),
+        (Feature("name", FeatureGroup.SP, categorical=True), name),
+        (Feature("site", FeatureGroup.SP, categorical=True), site),
     ]
     return table_of(np.arange(pages), 0.0, columns), site, count, exposure, rate
 

@@ -1,4 +1,4 @@
-"""Floors of quality on recorded sites: a prior from features must foretell pages it was not trained on.
+"""Floors of quality on recorded sites: a prior from features must predict pages it was not trained on.
 
 They hold for these very bytes; with other data they mean nothing. Each floor is a little below what was measured.
 """
@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recrawl.cli.predict_lessons import material
-from recrawl.predict.prior_splits import judge_split, splits
+from recrawl.app.predict.model_training import material
+from recrawl.predict.learners.prior_scores import evaluate_split, splits
 
 pytestmark = pytest.mark.slow
 
@@ -26,14 +26,14 @@ SEEDS = (1, 2)
 
 
 @cache
-def lessons(extract):
-    return material(None, None, DATA / extract).lessons
+def training_pages(extract):
+    return material(None, None, DATA / extract).training_pages
 
 
 @cache
 def score(extract, split, seed=1):
-    taught = lessons(extract)
-    return judge_split(taught, split, splits(taught, np.random.default_rng(seed))[split], seed=1)
+    taught = training_pages(extract)
+    return evaluate_split(taught, split, splits(taught, np.random.default_rng(seed))[split], seed=1)
 
 
 def mean(split, of):
@@ -76,4 +76,4 @@ def test_on_one_site_features_beat_one_prior_for_all_pages_and_one_for_the_host(
 
 
 def test_no_site_is_left_out_of_one():
-    assert "sites" not in splits(lessons("recorded"), np.random.default_rng(1))
+    assert "sites" not in splits(training_pages("recorded"), np.random.default_rng(1))

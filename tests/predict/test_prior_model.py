@@ -7,30 +7,36 @@ import numpy as np
 import pytest
 
 from recrawl.errors import InputError, MissingExtraError
-from recrawl.estimate.empirical_bayes import fit_prior
+from recrawl.estimate.posterior.gamma_posterior import fit_prior
 from recrawl.model import GammaBelief, Histories, Verdict, Visits
-from recrawl.predict.first_sight import first_sight, site_ids
-from recrawl.predict.look_counts import LookCounts, look_counts
-from recrawl.predict.model_file import model_bytes, read_model
-from recrawl.predict.page_versions import PageVersions
-from recrawl.predict.prior_model import CHANGES, LINK_EVENTS, NEW_LINKS, counted, train_model
-from recrawl.predict.prior_trial import coverage, judge_prior
+from recrawl.predict.features.first_sight import ObservationCounts, first_sight, observation_counts, site_ids
+from recrawl.predict.features.page_versions import PageVersions
+from recrawl.predict.learners.prior_model import (
+    CHANGES,
+    LINK_EVENTS,
+    NEW_LINKS,
+    event_counts,
+    model_bytes,
+    read_model,
+    train_model,
+)
+from recrawl.predict.learners.prior_scores import coverage, evaluate_prior
 from recrawl.time import DAY
 
 
-def population(pages, seed, looks=12):
+def population(pages, seed, observations=12):
     """Pages of two sites: lists change often, and long ones more often; seen at irregular moments."""
     rng = np.random.default_rng(seed)
     kind, size = rng.integers(0, 3, pages), rng.uniform(1.0, 4.0, pages)
     urls = [f"http://{'ab'[n % 2]}.example/{('list', 'item', 'about')[k]}/{n}" for n, k in enumerate(kind.tolist())]
     rate = np.array([1 / 10, 1 / 60, 1 / 400])[kind] * 3.0 ** (size - 2.5) * rng.gamma(3.0, 1 / 3, pages) / DAY
-    gaps = rng.uniform(2.0, 20.0, (pages, looks)) * DAY
-    changed = rng.random((pages, looks)) < -np.expm1(-rate[:, None] * gaps)
+    gaps = rng.uniform(2.0, 20.0, (pages, observations)) * DAY
+    changed = rng.random((pages, observations)) < -np.expm1(-rate[:, None] * gaps)
     time = np.concatenate([np.zeros((pages, 1)), np.cumsum(gaps, axis=1)], axis=1)
     verdict = np.where(changed, Verdict.CHANGED, Verdict.UNCHANGED)
     verdict = np.concatenate([np.full((pages, 1), Verdict.UNKNOWN), verdict], axis=1)
     histories = Histories.from_visits(
-        Visits.of(np.repeat(np.arange(pages), looks + 1), time.ravel(), verdict=verdict.ravel())
+        Visits.of(np.repeat(np.arange(pages), observations + 1), time.ravel(), verdict=verdict.ravel())
     )
     versions = PageVersions.of(
         np.arange(pages), np.zeros(pages), {"content_size": 10.0**size, "images": rng.integers(0, 9, pages)}
@@ -41,10 +47,10 @@ def population(pages, seed, looks=12):
 @pytest.fixture(scope="module")
 def trained():
     table, site, histories, _ = population(360, 1)
-    links = counted(np.arange(len(histories)), histories.changes() * 2.0, histories.observed())
-    outward = counted(np.arange(len(histories)), histories.changes() * 0.1, histories.observed())
+    links = event_counts(np.arange(len(histories)), histories.changes() * 2.0, histories.observed())
+    outward = event_counts(np.arange(len(histories)), histories.changes() * 0.1, histories.observed())
     of_links = dict(zip(LINK_EVENTS.values(), (links, outward), strict=True))
-    return train_model(table, {CHANGES: look_counts(histories), **of_links}, site, seed=1)
+    return train_model(table, {CHANGES: observation_counts(histories), **of_links}, site, seed=1)
 
 
 def test_features_beat_the_prior_of_all_and_a_look_at_the_page_beats_its_url(trained):
@@ -52,12 +58,12 @@ def test_features_beat_the_prior_of_all_and_a_look_at_the_page_beats_its_url(tra
     everywhere = fit_prior(histories).take(np.zeros(len(table), np.int64))
     only_found = first_sight(table.page, urls)
     seen, found = trained.prior(CHANGES, table, site), trained.prior(CHANGES, only_found, site)
-    losses = [judge_prior(prior, histories) for prior in (seen, found, everywhere)]
+    losses = [evaluate_prior(prior, histories) for prior in (seen, found, everywhere)]
     assert losses[0].first < losses[1].first < losses[2].first
     assert losses[0].ten < losses[2].ten
     assert losses[0].calibration == pytest.approx(1.0, abs=0.2)
     assert abs(losses[0].surprise) < 4
-    assert coverage(seen, look_counts(histories)) > 0.85
+    assert coverage(seen, observation_counts(histories)) > 0.85
 
 
 def test_rates_of_links_are_a_matter_of_their_own(trained):
@@ -68,7 +74,7 @@ def test_rates_of_links_are_a_matter_of_their_own(trained):
     parts = [trained.prior(event, table, site).mean() for event in LINK_EVENTS.values()]
     assert links == pytest.approx(sum(parts))
     assert np.median(parts[0] / parts[1]) > 5
-    assert trained.foretold == (CHANGES, *LINK_EVENTS.values(), NEW_LINKS)
+    assert trained.predicted == (CHANGES, *LINK_EVENTS.values(), NEW_LINKS)
 
 
 def test_who_knows_less_of_pages_does_not_lift_them_beside_others(trained):
@@ -89,7 +95,7 @@ def test_pages_of_which_there_is_no_copy_do_not_lower_those_that_were_only_found
     fast = np.arange(240) % 2 == 0
     urls = [f"http://a.example/news/{n}" if is_fast else f"http://b.example/docs/{n}" for n, is_fast in enumerate(fast)]
     page, site = np.arange(240), site_ids(urls)
-    count = LookCounts(np.where(fast, 30.0, 1.0), np.full(240, 100 * DAY))
+    count = ObservationCounts(np.where(fast, 30.0, 1.0), np.full(240, 100 * DAY))
     versions = PageVersions.of(np.flatnonzero(~fast), np.zeros(120), {"content_size": np.full(120, 1000.0)})
     model = train_model(first_sight(page, urls, versions), {CHANGES: count}, site)
     slow = page[~fast], [urls[row] for row in np.flatnonzero(~fast)]
@@ -106,7 +112,7 @@ def test_it_comes_back_from_its_file(trained):
     content = model_bytes(trained)
     again = read_model(content)
     assert model_bytes(again) == content
-    for event in trained.foretold:
+    for event in trained.predicted:
         one, two = trained.prior(event, table, site), again.prior(event, table, site)
         np.testing.assert_array_equal(one.a, two.a)
         np.testing.assert_array_equal(one.b, two.b)
@@ -175,7 +181,7 @@ def test_a_model_whose_trees_reach_beyond_their_columns_is_refused(trained, colu
 
 def test_the_same_seed_makes_the_same_model():
     table, site, histories, _ = population(120, 5)
-    counts = {CHANGES: look_counts(histories)}
+    counts = {CHANGES: observation_counts(histories)}
     assert model_bytes(train_model(table, counts, site, seed=3)) == model_bytes(
         train_model(table, counts, site, seed=3)
     )
@@ -185,15 +191,15 @@ def test_training_without_its_library_names_the_install_command(monkeypatch):
     table, site, histories, _ = population(60, 5)
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'recrawl\[predict\]'"):
-        train_model(table, {CHANGES: look_counts(histories)}, site)
+        train_model(table, {CHANGES: observation_counts(histories)}, site)
 
 
 def test_a_prior_that_is_wrong_is_surprised():
     _, _, histories, _ = population(200, 6)
     wrong = GammaBelief(np.full(200, 5.0), np.full(200, 5.0 * 9000 * DAY))
-    told = judge_prior(wrong, histories)
+    told = evaluate_prior(wrong, histories)
     assert told.calibration < 0.2
     assert told.surprise > 10
-    nothing = judge_prior(wrong.take(slice(0)), histories.take(slice(0)))
-    assert nothing.looks == 0
+    nothing = evaluate_prior(wrong.take(slice(0)), histories.take(slice(0)))
+    assert nothing.observations == 0
     assert np.isnan(nothing.first)

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.predict.related_clusters import within_clusters
-from recrawl.predict.related_pages import RelatedPages, compare_all, descend, related_pages
-from recrawl.predict.text_space import learn_text_space
+from recrawl.predict.features.text_space import learn_text_space
+from recrawl.predict.related.related_pages import RelatedPages, compare_all, descend, related_pages, within_clusters
 
 
 def topics(n, rng, *, count=20, dimensions=16):

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.predict.page_texts import PageTexts
-from recrawl.predict.text_quality import text_qualities, text_quality
-from recrawl.predict.text_space import (
+from recrawl.predict.features.page_versions import PageTexts
+from recrawl.predict.features.static_features import text_qualities, text_quality
+from recrawl.predict.features.text_space import (
     DIMENSIONS,
     REDUCED,
     alike_axes,

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.estimate.change_classes import TABLE_2, TABLE_4, ChangeClasses, reclassified, updated
-from recrawl.estimate.exact_kmeans import kmeans_1d
+from recrawl.estimate.rate_classes import TABLE_2, TABLE_4, ChangeClasses, kmeans_1d, reclassified, updated
 from recrawl.model import Pages, Verdict, Visits
-from recrawl.schedule.change_classes import CLASS, bayes_classes, historic_classes
+from recrawl.schedule.policies.historic_classes import CLASS, bayes_classes, historic_classes
 from recrawl.time import DAY
 
 START = 1_750_000_000.0
@@ -99,12 +98,12 @@ def test_the_historic_classifier_is_algorithm_1(classes, start, results):
 
 
 @given(st.lists(st.tuples(st.floats(0.05, 300.0), st.booleans()), min_size=1, max_size=20))
-def test_the_bayesian_estimator_is_bayes_rule(looks):
-    gaps, results = zip(*looks, strict=True)
+def test_the_bayesian_estimator_is_bayes_rule(observations):
+    gaps, results = zip(*observations, strict=True)
     found = taught(bayes_classes(first_class=fixed(1)), gaps, results)
     chance = np.full(4, 0.25)
     with np.errstate(all="ignore"):
-        for (gap, changed), number in zip(looks, found, strict=True):
+        for (gap, changed), number in zip(observations, found, strict=True):
             chance = updated(chance, TABLE_4.interval / DAY, gap, changed=changed)
             if np.isfinite(chance).all():
                 assert chance[number] >= chance.max() * (1 - 1e-6)

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from recrawl.cli.datasets import collections
-from recrawl.estimate.cluster_intensity import RANGE
-from recrawl.schedule.learning import Learning
-from recrawl.simulate.contest import Rules, compete
-from recrawl.simulate.contest_entries import entry
-from recrawl.simulate.contest_field import Field, field_of_all
-from recrawl.simulate.sampling import Truth
-from recrawl.simulate.web_events import EventTimes
+from recrawl.app.compare.collections_data import collections
+from recrawl.estimate.operational.cluster_intensity import RANGE
+from recrawl.schedule.learning.online_fit import OnlineFit
+from recrawl.simulate.benchmark_field import BenchmarkField, field_of_all
+from recrawl.simulate.benchmark_policies import entry
+from recrawl.simulate.event_times import EventTimes
+from recrawl.simulate.policy_benchmark import BenchmarkRules, compete
+from recrawl.simulate.sampling import PageTruth
 from recrawl.time import DAY
 
 DAYS = 3000
@@ -28,7 +28,7 @@ LAST_CHANGE = 1500
 """Days after which none of these three changed."""
 
 
-def a_web() -> Field:
+def a_web() -> BenchmarkField:
     """Three kinds of hot clusters that stop, and 60 slow pages that go on, all on one host; half come later."""
     rng = np.random.default_rng(0)
     busy = {
@@ -55,8 +55,8 @@ def a_web() -> Field:
     for place in range(60):
         page(4 + place // 20, 1 / rng.choice([20.0, 60.0, 200.0]), [(0, DAYS)], 0.8 * DAYS)
     changes = EventTimes.of(np.concatenate(rows), np.concatenate(times), len(cluster))
-    truth = Truth(np.array(born), np.full(len(cluster), np.inf), changes, 0.0, DAYS * DAY)
-    return Field.of("stopping", truth, host=0, cluster=np.array(cluster))
+    truth = PageTruth(np.array(born), np.full(len(cluster), np.inf), changes, 0.0, DAYS * DAY)
+    return BenchmarkField.of("stopping", truth, host=0, cluster=np.array(cluster))
 
 
 @dataclass
@@ -75,15 +75,15 @@ class Run:
     """Rates believed at the end, changes a day."""
 
 
-def held(web: Field, seed: int, budget: float = 0.1) -> Run:
+def held(web: BenchmarkField, seed: int, budget: float = 0.1) -> Run:
     """Hold a contest with so many visits a page a day; record clocks and beliefs at each fit and around reviews."""
     run, policy = Run(), entry("valued-archive", web)
     learning = policy._learning
-    review = Learning._review.__get__(learning)
+    review = OnlineFit._review.__get__(learning)
 
     def watched_review(until: float, known: int) -> None:
-        looks = np.bincount(learning._log["row"][learning._log["folded"]], minlength=len(learning.beliefs))
-        rows = np.flatnonzero(looks >= 30)
+        observations = np.bincount(learning._log["row"][learning._log["folded"]], minlength=len(learning.beliefs))
+        rows = np.flatnonzero(observations >= 30)
         before = foreseen(rows, until)
         review(until, known)
         if len(rows):
@@ -106,16 +106,16 @@ def held(web: Field, seed: int, budget: float = 0.1) -> Run:
             run.highest = max(run.highest, float(learning.beliefs.of(slice(None)).quantile(0.5).max()) * DAY)
 
     learning._review = watched_review
-    rules = Rules(budget, fit_every=30 * DAY)
+    rules = BenchmarkRules(budget, fit_every=30 * DAY)
     run.freshness = compete(web, Watched(), rules, np.random.default_rng(seed)).tally.ratio("freshness")
-    found = policy._ledger.pages.id  # those that went before they could be found were never added
+    found = policy._last_visits.pages.id  # those that went before they could be found were never added
     run.last = np.full(len(web), np.nan)
     run.last[found] = policy.belief(found, web.truth.end).quantile(0.5) * DAY
     return run
 
 
 @pytest.fixture(scope="module")
-def web() -> Field:
+def web() -> BenchmarkField:
     return a_web()
 
 
@@ -158,8 +158,8 @@ def test_a_review_moves_no_belief_by_much(runs):
 
 @pytest.mark.slow
 def test_the_seed_which_only_breaks_ties_makes_no_difference(runs):
-    """Beside chance: on these 111 pages even visits differ by .0005 from seed to seed."""
-    assert abs(runs[0].freshness - runs[1].freshness) < 3e-3
+    """Beside chance: on these 111 pages even visits differ by .0008 over eight seeds, and this policy by .0017."""
+    assert abs(runs[0].freshness - runs[1].freshness) < 2e-3
 
 
 @pytest.mark.big

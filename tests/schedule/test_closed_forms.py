@@ -8,11 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate
 
-from recrawl.schedule.cho_garcia_molina import g, inverse_g
-from recrawl.schedule.closed_forms import LAWS, age_value, h
 from recrawl.schedule.objectives import OBJECTIVES
-from recrawl.schedule.price import allocate
-from recrawl.schedule.price_known import KnownRates
+from recrawl.schedule.price.budget_price import allocate
+from recrawl.schedule.price.known_rates import LAWS, KnownRates, age_value, g, h, inverse_g
 
 FIVE = np.arange(1.0, 6.0)
 ONES = np.ones(5)

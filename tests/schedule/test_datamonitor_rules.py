@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.model import Pages, Verdict, Visits
-from recrawl.schedule import datamonitor_steps as steps
-from recrawl.schedule.fixdyn import fewer_when_long
-from recrawl.schedule.fixed_period import gold
-from recrawl.schedule.policies import POLICIES
-from recrawl.schedule.state_change import Tables
+from recrawl.schedule.policies import datamonitor_rules as steps
+from recrawl.schedule.policies.datamonitor_rules import StateTables, fewer_when_long
+from recrawl.schedule.policies.fixed_interval import gold
+from recrawl.schedule.policies.policy_registry import POLICIES
 from recrawl.time import DAY
 
 PAGE = np.array([3])
@@ -123,7 +122,7 @@ def test_dyn_takes_fewer_snapshots_the_longer_the_interval():
 
 
 def test_tables_are_found_again():
-    tables = Tables(2)
+    tables = StateTables(2)
     none = np.full(2, -1)
     week = np.full(2, 7 * DAY)
     first, latest = tables.find(none, week)

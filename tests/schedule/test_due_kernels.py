@@ -1,4 +1,4 @@
-"""Machine code for due times and sampled prices: the same answers as the plain way."""
+"""Compiled code for due times and sampled prices: the same answers as the plain way."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.estimate.point import PointBelief
+from recrawl.estimate.point_evidence import PointBelief
 from recrawl.model import GammaBelief
+from recrawl.model.belief import GridBelief, half_octaves
 from recrawl.model.compiled import can_compile
-from recrawl.model.grid_belief import GridBelief, half_octaves
-from recrawl.schedule import due_search, price
-from recrawl.schedule.due import Demand
-from recrawl.schedule.objectives import OBJECTIVES, Blend, Freshness, basics_of
-from recrawl.schedule.price import allocate
+from recrawl.schedule.objectives import OBJECTIVES, BlendedObjective, FreshnessObjective, basics_of
+from recrawl.schedule.price import budget_price, due_times
+from recrawl.schedule.price.budget_price import allocate
+from recrawl.schedule.price.due_times import VisitDemand
 from recrawl.time import DAY, HOUR
 
 
@@ -34,17 +34,17 @@ def beliefs(n, seed=0):
 @pytest.mark.skipif(not can_compile(), reason="numba is not installed")
 @pytest.mark.parametrize("name", OBJECTIVES)
 @pytest.mark.parametrize("kind", ["grid", "gamma", "point"])
-def test_machine_code_finds_the_same_due_times(name, kind, monkeypatch):
+def test_compiled_code_finds_the_same_due_times(name, kind, monkeypatch):
     belief, objective = beliefs(400)[kind], OBJECTIVES[name]
     rng = np.random.default_rng(1)
     usual = np.median(objective.value(belief, np.full(400, 20 * DAY)))
     target = usual * np.exp(rng.normal(0, 2, 400))
     target[:4] = [0.0, np.inf, 1e-300, 1e300]
     first, last = np.full(400, HOUR), rng.choice([5 * DAY, 180 * DAY, 1e12, HOUR], 400)
-    plain = due_search.time_to_value(objective, belief, target, first, last)
-    monkeypatch.setattr(due_search, "_MANY", 0)
+    plain = due_times.time_to_value(objective, belief, target, first, last)
+    monkeypatch.setattr(due_times, "_MANY", 0)
     for from_above in (False, True):
-        found = due_search.time_to_value(objective, belief, target, first, last, from_above=from_above)
+        found = due_times.time_to_value(objective, belief, target, first, last, from_above=from_above)
         there = np.isfinite(found)
         close = np.abs(objective.value(belief, last) - target) < 1e-7 * target  # at the very end rounding decides
         np.testing.assert_array_equal(there[~close], np.isfinite(plain)[~close])
@@ -73,11 +73,11 @@ class Days:
 
 
 def test_objectives_without_basics_go_the_plain_way(monkeypatch):
-    monkeypatch.setattr(due_search, "_MANY", 0)
-    both = Blend("both", ((1.0, Freshness()), (1.0, Days())))
+    monkeypatch.setattr(due_times, "_MANY", 0)
+    both = BlendedObjective("both", ((1.0, FreshnessObjective()), (1.0, Days())))
     assert basics_of(Days()) is None
     assert basics_of(both) is None
-    t = due_search.time_to_value(Days(), beliefs(2)["point"], np.full(2, 3.0), np.full(2, HOUR), np.full(2, 1e9))
+    t = due_times.time_to_value(Days(), beliefs(2)["point"], np.full(2, 3.0), np.full(2, HOUR), np.full(2, 1e9))
     np.testing.assert_allclose(t, 3 * DAY, rtol=1e-8)
 
 
@@ -87,11 +87,11 @@ def test_a_sampled_price_is_the_price(kind, name, monkeypatch):
     n = 600
     rng = np.random.default_rng(3)
     cost = np.exp(rng.normal(0, 0.3, n))
-    demand = Demand(OBJECTIVES[name], beliefs(n)[kind], np.exp(rng.normal(0, 1, n)), cost, HOUR, 180 * DAY)
+    demand = VisitDemand(OBJECTIVES[name], beliefs(n)[kind], np.exp(rng.normal(0, 1, n)), cost, HOUR, 180 * DAY)
     budget = 0.05 / DAY * float(cost.sum())
     exact = allocate(demand, budget)
-    monkeypatch.setattr(price, "_SAMPLE", 200)
-    monkeypatch.setattr(due_search, "_MANY", 0)
+    monkeypatch.setattr(budget_price, "_SAMPLE", 200)
+    monkeypatch.setattr(due_times, "_MANY", 0)
     quick = allocate(demand, budget)
     assert float((cost * quick.rate).sum()) == pytest.approx(budget, rel=1e-12)
     assert quick.price == pytest.approx(exact.price, rel=1e-4)
@@ -104,9 +104,9 @@ def test_a_sample_that_misleads_is_put_right(monkeypatch):
     rate = np.full(5_000, 1e-3)
     rate[4_990:] = 50.0
     one = np.ones(5_000)
-    demand = Demand(OBJECTIVES["blur"], PointBelief(rate), one, one, 1e-6, np.inf)
+    demand = VisitDemand(OBJECTIVES["blur"], PointBelief(rate), one, one, 1e-6, np.inf)
     exact = allocate(demand, 100.0)
-    monkeypatch.setattr(price, "_SAMPLE", 40)
+    monkeypatch.setattr(budget_price, "_SAMPLE", 40)
     quick = allocate(demand, 100.0)
     np.testing.assert_allclose(quick.rate, exact.rate, rtol=1e-4)
 
@@ -119,7 +119,7 @@ def test_a_sample_that_misleads_is_put_right(monkeypatch):
 def test_the_worth_of_a_conditional_request(extra, x):
     """(w/λ)·g/(c₀ + c₁g) at known rates (algorithms §1)."""
     rate, one = np.array([0.3]), np.ones(1)
-    demand = Demand(OBJECTIVES["freshness"], PointBelief(rate), 2 * one, one, 1e-6, np.inf, transfer=extra * one)
+    demand = VisitDemand(OBJECTIVES["freshness"], PointBelief(rate), 2 * one, one, 1e-6, np.inf, transfer=extra * one)
     value = 1 - (1 + x) * np.exp(-x)
     expected = 2 / 0.3 * value / (1 + extra * value)
     assert demand.worth(np.array([x / 0.3]))[0] == pytest.approx(expected, rel=1e-6)
@@ -130,8 +130,8 @@ def test_bodies_make_hot_pages_dearer_and_the_budget_is_kept():
     rng = np.random.default_rng(5)
     rate, weight, one = np.exp(rng.normal(0, 1.5, 300)), np.exp(rng.normal(0, 1, 300)), np.ones(300)
     belief = GammaBelief(np.full(300, 3.0), 3.0 / rate)
-    light = Demand(OBJECTIVES["archive"], belief, weight, one, 1e-3, 1e3)
-    heavy = Demand(OBJECTIVES["archive"], belief, weight, one, 1e-3, 1e3, transfer=4 * one)
+    light = VisitDemand(OBJECTIVES["archive"], belief, weight, one, 1e-3, 1e3)
+    heavy = VisitDemand(OBJECTIVES["archive"], belief, weight, one, 1e-3, 1e3, transfer=4 * one)
     found = allocate(heavy, 60.0)
     assert float(heavy.spending(found.rate).sum()) == pytest.approx(60.0, rel=1e-6)
     same_visits = allocate(light, float(found.rate.sum()))
@@ -149,7 +149,7 @@ def test_bodies_make_hot_pages_dearer_and_the_budget_is_kept():
 def test_bounds_may_differ_by_page():
     rate, one = np.full(4, 1.0), np.ones(4)
     shortest, longest = np.array([1.0, 5.0, 1.0, 1.0]), np.array([9.0, 9.0, 2.0, np.inf])
-    demand = Demand(OBJECTIVES["freshness"], PointBelief(rate), one, one, shortest, longest)
+    demand = VisitDemand(OBJECTIVES["freshness"], PointBelief(rate), one, one, shortest, longest)
     rich, poor = allocate(demand, 100.0), allocate(demand, 0.72222222222222222222)
     np.testing.assert_allclose(rich.rate, 1 / shortest)
     np.testing.assert_allclose(poor.rate, [1 / 9, 1 / 9, 1 / 2, 0.0], atol=1e-9)

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.model.compiled import can_compile
-from recrawl.schedule.frontier import Fetch, Frontier, Wait
-from recrawl.schedule.frontier_heaps import HeapQueues
-from recrawl.schedule.politeness import Politeness, PolitenessRules
+from recrawl.schedule.frontier.frontier_heaps import HeapQueues
+from recrawl.schedule.frontier.host_frontier import FetchNow, Frontier, WaitUntil
+from recrawl.schedule.politeness.host_politeness import Politeness, PolitenessRules
 
 RULES = PolitenessRules(factor=2.0, shortest=1.0, longest=10.0, crawl_delay_cap=20.0)
 
@@ -73,10 +73,10 @@ class Model:
         moments = {page: max(due, self.free[host]) for page, (due, host) in idle.items()}
         can = [(due, page, host) for page, (due, host) in idle.items() if moments[page] <= self.now]
         if not can:
-            assert answer == Wait(min(moments.values(), default=math.inf))
+            assert answer == WaitUntil(min(moments.values(), default=math.inf))
             return
         _, page, host = min(can)
-        assert answer == Fetch(page, host)
+        assert answer == FetchNow(page, host)
         del self.offers[page]
         self.running[host] = page
         self.fetched += 1
@@ -130,12 +130,12 @@ def test_everything_offered_is_fetched_politely_and_in_order(large, rows, durati
     log, now = [], 0.0
     while True:
         match frontier.next(now):
-            case Fetch(page, asked):
+            case FetchNow(page, asked):
                 log.append((now, page, asked))
                 assert now >= due[page]
                 now += duration
                 frontier.done(page, asked, now, duration)
-            case Wait(until):
+            case WaitUntil(until):
                 if until == math.inf:
                     break
                 assert until > now
@@ -153,19 +153,19 @@ def test_everything_offered_is_fetched_politely_and_in_order(large, rows, durati
 def test_never_two_requests_to_one_host(large):
     frontier = Frontier(Politeness(RULES), large=large)
     frontier.offer(np.array([1, 2, 3]), np.array([7, 7, 8]), np.zeros(3))
-    assert frontier.next(0.0) == Fetch(1, 7)
-    assert frontier.next(0.0) == Fetch(3, 8)
-    assert frontier.next(1e9) == Wait(math.inf)
+    assert frontier.next(0.0) == FetchNow(1, 7)
+    assert frontier.next(0.0) == FetchNow(3, 8)
+    assert frontier.next(1e9) == WaitUntil(math.inf)
     frontier.done(1, 7, 5.0, 0.0)
-    assert frontier.next(5.0) == Wait(6.0)
-    assert frontier.next(6.0) == Fetch(2, 7)
+    assert frontier.next(5.0) == WaitUntil(6.0)
+    assert frontier.next(6.0) == FetchNow(2, 7)
 
 
 def two_ready_hosts(large):
     """Pages 1 and 2 of host 7 and page 3 of host 8, all due; host 8's is taken, so host 7 is known to be ready."""
     frontier = Frontier(Politeness(RULES), large=large)
     frontier.offer(np.array([1, 2, 3]), np.array([7, 7, 8]), np.array([5.0, 6.0, 0.0]))
-    assert frontier.next(10.0) == Fetch(3, 8)
+    assert frontier.next(10.0) == FetchNow(3, 8)
     return frontier
 
 
@@ -173,19 +173,19 @@ def two_ready_hosts(large):
 def test_a_host_that_was_ready_can_still_be_blocked(large):
     frontier = two_ready_hosts(large)
     frontier._politeness.block_until(7, 50.0)
-    assert frontier.next(10.0) == Wait(50.0)
-    assert frontier.next(50.0) == Fetch(1, 7)
+    assert frontier.next(10.0) == WaitUntil(50.0)
+    assert frontier.next(50.0) == FetchNow(1, 7)
 
 
 @pytest.mark.parametrize("large", LARGE)
 def test_the_first_page_of_a_ready_host_can_still_leave_it(large):
     withdrawn, moved, put_off = (two_ready_hosts(large) for _ in range(3))
     withdrawn.withdraw(np.array([1]))
-    assert withdrawn.next(10.0) == Fetch(2, 7)
+    assert withdrawn.next(10.0) == FetchNow(2, 7)
     moved.offer(np.array([1]), np.array([9]), np.array([9.0]))
-    assert [moved.next(10.0), moved.next(10.0)] == [Fetch(2, 7), Fetch(1, 9)]
+    assert [moved.next(10.0), moved.next(10.0)] == [FetchNow(2, 7), FetchNow(1, 9)]
     put_off.offer(np.array([1]), np.array([7]), np.array([90.0]))
-    assert put_off.next(10.0) == Fetch(2, 7)
+    assert put_off.next(10.0) == FetchNow(2, 7)
     assert len(put_off) == 1
 
 
@@ -193,14 +193,14 @@ def test_the_first_page_of_a_ready_host_can_still_leave_it(large):
 def test_a_page_offered_earlier_than_the_first_of_a_ready_host_goes_first(large):
     frontier = two_ready_hosts(large)
     frontier.offer(np.array([4]), np.array([7]), np.array([1.0]))
-    assert frontier.next(10.0) == Fetch(4, 7)
+    assert frontier.next(10.0) == FetchNow(4, 7)
 
 
 @pytest.mark.parametrize("large", LARGE)
 def test_a_page_that_is_never_due_waits_for_ever(large):
     frontier = Frontier(Politeness(RULES), large=large)
     frontier.offer(np.array([1]), np.array([7]), np.array([math.inf]))
-    assert frontier.next(1e12) == Wait(math.inf)
+    assert frontier.next(1e12) == WaitUntil(math.inf)
     assert len(frontier) == 1
 
 
@@ -237,9 +237,9 @@ def test_many_at_once_are_those_that_come_one_by_one(large, seed, most):
     for now in (20.0, 21.0, 40.0, 90.0):
         batch = at_once.next_many(now, most)
         for expected in zip(batch.page.tolist(), batch.host.tolist(), strict=True):
-            assert one_by_one.next(now) == Fetch(*expected)
+            assert one_by_one.next(now) == FetchNow(*expected)
         if len(batch.page) < most:
-            assert one_by_one.next(now) == Wait(batch.until)
+            assert one_by_one.next(now) == WaitUntil(batch.until)
         duration = rng.uniform(0, 3, len(batch.page))
         at_once.done_many(batch.page, batch.host, now, duration)
         for fetched, asked, seconds in zip(*batch[:2], duration, strict=True):

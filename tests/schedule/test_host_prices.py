@@ -10,13 +10,12 @@ from scipy import optimize
 
 from recrawl.errors import ConfigError
 from recrawl.model import GammaBelief
-from recrawl.schedule import host_prices
-from recrawl.schedule.closed_forms import LAWS
-from recrawl.schedule.due import Demand
-from recrawl.schedule.host_prices import Unmet, allocate_by_host
 from recrawl.schedule.objectives import OBJECTIVES
-from recrawl.schedule.price import allocate
-from recrawl.schedule.price_known import KnownRates
+from recrawl.schedule.price import host_prices
+from recrawl.schedule.price.budget_price import allocate
+from recrawl.schedule.price.due_times import VisitDemand
+from recrawl.schedule.price.host_prices import UnmetDemand, allocate_by_host
+from recrawl.schedule.price.known_rates import LAWS, KnownRates
 
 FRESH = LAWS["freshness"]
 
@@ -76,7 +75,7 @@ def test_the_conditions_of_an_optimum_hold_for_known_rates_and_for_beliefs(name)
     belief = GammaBelief(np.full(300, 2.0), 2.0 / rate)
     limit = limit * 3
     budget = 0.5 * float(limit.sum())
-    demand = Demand(OBJECTIVES[name], belief, weight, cost, 1e-3, 1e4)
+    demand = VisitDemand(OBJECTIVES[name], belief, weight, cost, 1e-3, 1e4)
     for asking in (KnownRates(LAWS[name], rate, weight, cost), demand):
         found = allocate_by_host(asking, host, limit, budget)
         spent = np.bincount(host, cost * found.rate, 12)
@@ -108,7 +107,7 @@ def test_hosts_that_take_less_than_the_budget_are_all_saturated_at_the_price_0()
     assert found.price == 0.0
     assert found.saturated.all()
     np.testing.assert_allclose(np.bincount(host, found.rate, 6), limit, rtol=1e-9)
-    some = Demand(OBJECTIVES["age"], GammaBelief(np.full(40, 2.0), 2 / rate), weight, np.ones(40), 1.0, 100.0)
+    some = VisitDemand(OBJECTIVES["age"], GammaBelief(np.full(40, 2.0), 2 / rate), weight, np.ones(40), 1.0, 100.0)
     relaxed = allocate_by_host(some, host, np.full(6, 1e3), 1e6)
     assert (relaxed.price, set(relaxed.rate.tolist())) == (0.0, {1.0})
 
@@ -117,17 +116,17 @@ def test_requests_that_cannot_be_met_are_named():
     """Three pages every 10 s of a host that answers once a minute; a host that may not be asked at all."""
     one = np.ones(5)
     belief = GammaBelief(2 * one, 100 * one)
-    demand = Demand(OBJECTIVES["archive"], belief, one, one, 1.0, 10.0)
+    demand = VisitDemand(OBJECTIVES["archive"], belief, one, one, 1.0, 10.0)
     host = np.array([0, 0, 0, 1, 2])
     limit = np.array([1 / 60, 50.0, 0.0])
     found = allocate_by_host(demand, host, limit, 1.0)
     assert [unmet.host for unmet in found.unmet] == [0, 2]
-    assert found.unmet[0] == Unmet(0, pytest.approx(0.3), pytest.approx(1 / 60))
+    assert found.unmet[0] == UnmetDemand(0, pytest.approx(0.3), pytest.approx(1 / 60))
     assert not found.feasible
     np.testing.assert_allclose(np.bincount(host, found.rate, 3), [1 / 60, 1 - 1 / 60, 0.0])
     assert found.host_price[[0, 2]].tolist() == [np.inf, np.inf]
     poor = allocate_by_host(demand, host, limit, 0.01)
-    assert poor.unmet[-1] == Unmet(None, pytest.approx(1 / 60 + 0.1), 0.01)
+    assert poor.unmet[-1] == UnmetDemand(None, pytest.approx(1 / 60 + 0.1), 0.01)
     assert poor.price == np.inf
 
 

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from recrawl.errors import ConfigError
 from recrawl.model import Outcome, Pages, Verdict, Visits
-from recrawl.schedule.by_interval import ByInterval
-from recrawl.schedule.heritrix import IMAGE_START, TEXT_START, heritrix
-from recrawl.schedule.nutch import nutch
-from recrawl.schedule.policies import POLICIES, START_FROM_BUDGET
-from recrawl.schedule.stormcrawler import news_crawl, stormcrawler
+from recrawl.schedule.policies.by_interval import ByInterval
+from recrawl.schedule.policies.heritrix_policy import IMAGE_START, TEXT_START, heritrix
+from recrawl.schedule.policies.nutch import nutch
+from recrawl.schedule.policies.policy_registry import POLICIES, START_FROM_BUDGET
+from recrawl.schedule.policies.stormcrawler import news_crawl, stormcrawler
 from recrawl.time import DAY, HOUR, MINUTE
 
 START = 1_750_000_000.0
@@ -41,7 +41,7 @@ def seen(policy, *, at=START):
     return policy
 
 
-def look(policy, at, *, changed=False, outcome=Outcome.FETCHED):
+def observation(policy, at, *, changed=False, outcome=Outcome.FETCHED):
     verdict = Verdict.CHANGED if changed else Verdict.UNCHANGED
     policy.tell(Visits.of(PAGE, [at], verdict=verdict, outcome=outcome))
     return float(policy.intervals(PAGE)[0])
@@ -52,15 +52,15 @@ def intervals(policy, results):
     now, found = START, [float(seen(policy).intervals(PAGE)[0])]
     for changed in results:
         now = float(policy.due(PAGE, now)[0])
-        found.append(look(policy, now, changed=changed))
+        found.append(observation(policy, now, changed=changed))
     return found
 
 
-looks = st.lists(st.booleans(), min_size=1, max_size=60)
+observations = st.lists(st.booleans(), min_size=1, max_size=60)
 
 
 @pytest.mark.parametrize("name", sorted(BOUNDS))
-@given(results=looks)
+@given(results=observations)
 def test_intervals_stay_within_the_bounds(name, results):
     found = intervals(POLICIES[name](), results)
     low, high = BOUNDS[name]
@@ -69,7 +69,7 @@ def test_intervals_stay_within_the_bounds(name, results):
 
 
 @pytest.mark.parametrize("name", STEADY)
-@given(results=looks)
+@given(results=observations)
 def test_a_change_never_lengthens_and_none_never_shortens(name, results):
     found = np.array(intervals(POLICIES[name](), results))
     steps = np.diff(found)
@@ -78,13 +78,13 @@ def test_a_change_never_lengthens_and_none_never_shortens(name, results):
     assert (steps[~changed] >= -1e-6).all()
 
 
-@given(results=looks)
+@given(results=observations)
 def test_the_nominal_interval_of_nutch_obeys_too(results):
     policy, now = seen(nutch()), START
     before = 30 * DAY
     for changed in results:
         now = float(policy.due(PAGE, now)[0])
-        look(policy, now, changed=changed)
+        observation(policy, now, changed=changed)
         nominal = float(policy.state(PAGE, "nominal")[0])
         assert nominal <= before if changed else nominal >= before
         before = nominal
@@ -106,21 +106,21 @@ def test_nutch_without_sync():
 
 def test_nutch_draws_near_the_time_of_change():
     policy = seen(nutch())
-    assert look(policy, START + 30 * DAY) == pytest.approx((42 - 0.3 * 30) * DAY)
+    assert observation(policy, START + 30 * DAY) == pytest.approx((42 - 0.3 * 30) * DAY)
     # unchanged for 63 days, longer than 1.4 · 42: the interval is that time
-    assert look(policy, START + 63 * DAY) == pytest.approx((63 - 0.3 * 63) * DAY)
-    assert look(policy, START + 70 * DAY, changed=True) == pytest.approx(0.8 * 63 * DAY)
-    assert look(policy, START + 80 * DAY) == pytest.approx((1.4 * 0.8 * 63 - 0.3 * 10) * DAY)
+    assert observation(policy, START + 63 * DAY) == pytest.approx((63 - 0.3 * 63) * DAY)
+    assert observation(policy, START + 70 * DAY, changed=True) == pytest.approx(0.8 * 63 * DAY)
+    assert observation(policy, START + 80 * DAY) == pytest.approx((1.4 * 0.8 * 63 - 0.3 * 10) * DAY)
 
 
 def test_nutch_never_looks_back_however_long_a_page_is_unchanged():
     policy = seen(nutch())
-    assert look(policy, START + 5000 * DAY) == pytest.approx(0.7 * 365 * DAY)
+    assert observation(policy, START + 5000 * DAY) == pytest.approx(0.7 * 365 * DAY)
 
 
 def test_nutch_waits_half_as_long_again_for_a_page_that_is_gone():
     policy = seen(nutch())
-    assert look(policy, START + DAY, changed=True, outcome=Outcome.GONE) == pytest.approx(45 * DAY)
+    assert observation(policy, START + DAY, changed=True, outcome=Outcome.GONE) == pytest.approx(45 * DAY)
     gone_at_first = nutch()
     gone_at_first.add(Pages.of(PAGE))
     gone_at_first.tell(Visits.of(PAGE, [START], outcome=Outcome.GONE))
@@ -139,12 +139,12 @@ def test_stormcrawler_in_whole_minutes():
 @pytest.mark.parametrize("outcome", [Outcome.UNREACHABLE, Outcome.SERVER_ERROR, Outcome.REFUSED])
 def test_a_failure_makes_stormcrawler_forget(outcome):
     policy = seen(stormcrawler())
-    assert look(policy, START + DAY) == 1.5 * DAY
+    assert observation(policy, START + DAY) == 1.5 * DAY
     due = policy.due(PAGE, START)
     policy.tell(Visits.of(PAGE, [START + 2 * DAY], outcome=outcome))
     np.testing.assert_array_equal(policy.due(PAGE, START), due)
-    assert look(policy, START + 3 * DAY) == DAY
-    assert look(policy, START + 4 * DAY) == 1.5 * DAY
+    assert observation(policy, START + 3 * DAY) == DAY
+    assert observation(policy, START + 4 * DAY) == 1.5 * DAY
 
 
 @pytest.mark.parametrize(
@@ -159,9 +159,9 @@ def test_a_failure_makes_stormcrawler_forget(outcome):
 def test_a_page_that_moved_or_went_waits_and_is_forgotten(make, outcome, interval):
     policy = seen(make())
     start = float(policy.intervals(PAGE)[0])
-    look(policy, START + DAY)
-    assert look(policy, START + 2 * DAY, changed=True, outcome=outcome) == interval
-    assert look(policy, START + 90 * DAY, changed=True) == start
+    observation(policy, START + DAY)
+    assert observation(policy, START + 2 * DAY, changed=True, outcome=outcome) == interval
+    assert observation(policy, START + 90 * DAY, changed=True) == start
 
 
 def test_heritrix():
@@ -177,7 +177,7 @@ def test_heritrix():
         lambda unit: heritrix(shortest=HOUR * unit, longest=28 * DAY * unit, start=DAY * unit),
     ],
 )
-@given(results=looks, unit=st.sampled_from([0.25, 1 / 60, 7.0]))
+@given(results=observations, unit=st.sampled_from([0.25, 1 / 60, 7.0]))
 def test_the_unit_of_time_does_not_matter(make, results, unit):
     np.testing.assert_allclose(
         intervals(make(unit), results), unit * np.array(intervals(make(1.0), results)), rtol=1e-4

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from recrawl.model import GammaBelief, Pages, Verdict, Visits
-from recrawl.schedule.new_links import NewLinks
+from recrawl.schedule.policies.new_links import NewLinks
 from recrawl.time import DAY
 
 N = 40

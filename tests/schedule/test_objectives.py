@@ -7,10 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.estimate.point import PointBelief
+from recrawl.estimate.point_evidence import PointBelief
 from recrawl.model import GammaBelief
-from recrawl.schedule.cho_garcia_molina import g, inverse_g
-from recrawl.schedule.objectives import ARCHIVE, OBJECTIVES, Age, Blend, Blur, Changes, Freshness, Harmonic
+from recrawl.schedule.objectives import (
+    ARCHIVE,
+    OBJECTIVES,
+    AgeObjective,
+    BlendedObjective,
+    BlurObjective,
+    CapturedChanges,
+    FreshnessObjective,
+    HarmonicObjective,
+)
+from recrawl.schedule.price.known_rates import g, inverse_g
 
 KNOWN = {
     "freshness": lambda rate, t: g(rate * t) / rate,
@@ -68,38 +77,40 @@ def test_gamma_forms_of_the_theory():
     belief = GammaBelief(np.array([a]), np.array([b]))
     at = np.array([t])
     unchanged = b * (1 - r ** (1 - a)) / (a - 1)
-    assert Freshness().value(belief, at)[0] == pytest.approx(unchanged - t * r**-a, rel=1e-12)
-    assert Changes().value(belief, at)[0] == pytest.approx(1 - r**-a - a * (t / b) * r ** (-a - 1), rel=1e-12)
-    assert Harmonic().value(belief, at)[0] == pytest.approx(t - unchanged, rel=1e-12)
+    assert FreshnessObjective().value(belief, at)[0] == pytest.approx(unchanged - t * r**-a, rel=1e-12)
+    assert CapturedChanges().value(belief, at)[0] == pytest.approx(1 - r**-a - a * (t / b) * r ** (-a - 1), rel=1e-12)
+    assert HarmonicObjective().value(belief, at)[0] == pytest.approx(t - unchanged, rel=1e-12)
     first = GammaBelief(np.array([1.0]), np.array([b]))
-    assert Freshness().value(first, at)[0] == pytest.approx(b * np.log(r) - t / r, rel=1e-12)
-    assert Blur().value(belief, at)[0] == pytest.approx(a / b * t * t / 2)
+    assert FreshnessObjective().value(first, at)[0] == pytest.approx(b * np.log(r) - t / r, rel=1e-12)
+    assert BlurObjective().value(belief, at)[0] == pytest.approx(a / b * t * t / 2)
     squares = b * b * ((r ** (2 - a) - 1) / (2 - a) - (r ** (1 - a) - 1) / (1 - a))
-    assert Age().value(belief, at)[0] == pytest.approx(t * t / 2 - squares, rel=1e-8)
+    assert AgeObjective().value(belief, at)[0] == pytest.approx(t * t / 2 - squares, rel=1e-8)
 
 
 def test_golden_index():
     known = PointBelief(np.array([0.1]))
-    assert 2 * Freshness().value(known, np.array([10.0]))[0] == pytest.approx(5.284822353142, rel=1e-11)
+    assert 2 * FreshnessObjective().value(known, np.array([10.0]))[0] == pytest.approx(5.284822353142, rel=1e-11)
 
 
 def test_an_uncertain_page_is_worth_more_than_its_mean_rate_says():
     vague = GammaBelief(np.array([0.5]), np.array([0.05]))
     known = PointBelief(vague.mean())
     late = np.array([100.0])
-    assert Freshness().value(vague, late)[0] > 10 * Freshness().value(known, late)[0]
+    assert FreshnessObjective().value(vague, late)[0] > 10 * FreshnessObjective().value(known, late)[0]
 
 
 def test_a_blend_is_linear():
     belief = GammaBelief(np.array([2.0]), np.array([5.0]))
     t = np.array([3.0])
-    both = Blend("both", ((2.0, Changes()), (3.0, Blur())))
-    assert both.value(belief, t)[0] == pytest.approx(2 * Changes().value(belief, t)[0] + 3 * Blur().value(belief, t)[0])
+    both = BlendedObjective("both", ((2.0, CapturedChanges()), (3.0, BlurObjective())))
+    assert both.value(belief, t)[0] == pytest.approx(
+        2 * CapturedChanges().value(belief, t)[0] + 3 * BlurObjective().value(belief, t)[0]
+    )
     assert ARCHIVE.value(belief, t)[0] == pytest.approx(KNOWN_ARCHIVE(belief, t))
 
 
 def KNOWN_ARCHIVE(belief, t):  # noqa: N802 - a constant in spirit
-    return 0.95 * Freshness().value(belief, t)[0] + 0.05 * Harmonic().value(belief, t)[0]
+    return 0.95 * FreshnessObjective().value(belief, t)[0] + 0.05 * HarmonicObjective().value(belief, t)[0]
 
 
 def test_golden_g_and_its_inverse():

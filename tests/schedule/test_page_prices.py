@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from recrawl.model import Pages, Verdict, Visits
-from recrawl.schedule.objectives import ARCHIVE, Freshness
-from recrawl.schedule.page_prices import spend
-from recrawl.schedule.valued import Valued
+from recrawl.schedule.objectives import ARCHIVE, FreshnessObjective
+from recrawl.schedule.policies.valued import ValuedPolicy
+from recrawl.schedule.price.host_prices import spend
 from recrawl.time import DAY
 
 PAGES = 60
@@ -23,7 +23,7 @@ def taught(seed=3, **options):
     rng = np.random.default_rng(seed)
     host = np.where(np.arange(PAGES) % 2 == 0, SLOW, 2 + np.arange(PAGES) % 3)
     pages = Pages.of(np.arange(PAGES), host=host, importance=np.exp(rng.normal(0, 0.5, PAGES)), discovered=0.0)
-    policy = Valued(options.pop("objective", Freshness()), factors=(), **options)
+    policy = ValuedPolicy(options.pop("objective", FreshnessObjective()), factors=(), **options)
     policy.add(pages)
     days = np.exp(rng.normal(2.0, 1.0, PAGES))
     for day in np.arange(0.0, NOW / DAY, 3.0):
@@ -35,10 +35,10 @@ def taught(seed=3, **options):
 
 def demand_of(policy, pages):
     """What the policy asks for, taken from what it believes."""
-    from recrawl.schedule.due import Demand
+    from recrawl.schedule.price.due_times import VisitDemand
 
     belief = policy.belief(pages.id, NOW)
-    return Demand(Freshness(), belief, pages.importance, pages.cost, 3600.0, 180 * DAY)
+    return VisitDemand(FreshnessObjective(), belief, pages.importance, pages.cost, 3600.0, 180 * DAY)
 
 
 def freshness(demand, rate):

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.estimate.point import PointBelief
-from recrawl.schedule import ranking
-from recrawl.schedule.due import Demand
+from recrawl.estimate.point_evidence import PointBelief
 from recrawl.schedule.objectives import OBJECTIVES
-from recrawl.schedule.ranking import best, index
+from recrawl.schedule.price import ranking
+from recrawl.schedule.price.due_times import VisitDemand
+from recrawl.schedule.price.ranking import best, index
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
@@ -21,7 +21,7 @@ def test_the_index_is_the_worth_of_a_visit(name, monkeypatch):
     rate[:3], elapsed = 0.0, rng.exponential(1.0, 500)
     elapsed[3] = 0.0
     fast = index(OBJECTIVES[name], rate, weight, cost, elapsed)
-    worth = Demand(OBJECTIVES[name], PointBelief(rate), weight, cost, 1.0, 2.0).worth(elapsed)
+    worth = VisitDemand(OBJECTIVES[name], PointBelief(rate), weight, cost, 1.0, 2.0).worth(elapsed)
     np.testing.assert_allclose(fast, worth, rtol=1e-6, atol=1e-14)
     monkeypatch.setattr(ranking, "can_compile", lambda: False)
     np.testing.assert_allclose(index(OBJECTIVES[name], rate, weight, cost, elapsed), worth)

@@ -10,17 +10,22 @@ from hypothesis import strategies as st
 
 from recrawl.errors import ConfigError
 from recrawl.estimate import bias_reduced
+from recrawl.estimate.estimators import PointEstimator
 from recrawl.estimate.interpolated import update_model
-from recrawl.estimate.point_estimators import PointEstimator
 from recrawl.model import Histories, Pages, Verdict, Visits
-from recrawl.schedule.aduana import Aduana
-from recrawl.schedule.chance import uniform
-from recrawl.schedule.hacs import change_probability, hacs, hacs_since_look, hacs_threshold
-from recrawl.schedule.last_observation import last_observation
-from recrawl.schedule.policies import EXPLORING, ORACLES, POLICIES, VALUED
-from recrawl.schedule.proportional import Proportional, intervals
-from recrawl.schedule.random_order import RandomOrder
-from recrawl.schedule.update_ranking import nth_largest
+from recrawl.schedule.learning.replayable_chance import uniform
+from recrawl.schedule.policies.aduana import Aduana
+from recrawl.schedule.policies.hacs_policy import (
+    RandomOrder,
+    change_probability,
+    hacs,
+    hacs_since_observation,
+    hacs_threshold,
+    last_observation,
+    nth_largest,
+)
+from recrawl.schedule.policies.policy_registry import EXPLORING, ORACLES, POLICIES, VALUED
+from recrawl.schedule.policies.proportional import Proportional, intervals
 from recrawl.time import DAY, HOUR, WEEK
 
 START = 1_750_000_000.0
@@ -102,7 +107,7 @@ def test_even_a_tiny_budget_pays_for_the_best_page():
 def test_counted_from_the_last_look_pages_are_due_at_one_probability():
     visits = some_visits()
     h = Histories.from_visits(visits)
-    policy = taught(hacs_since_look(), visits)
+    policy = taught(hacs_since_observation(), visits)
     wait = policy.due(np.arange(30), START) - h.last_visit
     free = wait < 180 * DAY * 0.999
     p = -np.expm1(-update_model(h).rate * wait)[free]

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from recrawl.errors import ConfigError
 from recrawl.model import Outcome
-from recrawl.model.failures import NO_CONNECTION, NO_NAME, NO_TRUST
-from recrawl.schedule.politeness import Politeness, PolitenessRules
-from recrawl.schedule.retry import FORBIDDEN, TRANSIENT, Backoff, Retry
+from recrawl.model.visits import NO_CONNECTION, NO_NAME, NO_TRUST
+from recrawl.schedule.politeness.host_politeness import Politeness, PolitenessRules
+from recrawl.schedule.politeness.retry import FORBIDDEN, TRANSIENT, Backoff, Retry
 from recrawl.time import DAY, HOUR, MINUTE
 
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
-from recrawl.estimate.signals import Announced, learn
+from recrawl.estimate.signals.source_trust import SignalledGaps, learn
 from recrawl.model import Pages, Verdict, Visits
-from recrawl.schedule import signal_value
-from recrawl.schedule.signals import Signals
-from recrawl.schedule.valued import Valued
+from recrawl.schedule.learning.online_fit import SignalState
+from recrawl.schedule.policies.valued import ValuedPolicy
+from recrawl.schedule.price import ranking
 from recrawl.time import DAY
 
 
@@ -23,16 +23,16 @@ def one(*values):
 
 
 def test_the_exact_value_is_the_published_one():
-    assert signal_value.exact(*one(1.0, 0.08, 0.22, 0.1))[0] == pytest.approx(1.70558358417, rel=1e-11)
+    assert ranking.exact(*one(1.0, 0.08, 0.22, 0.1))[0] == pytest.approx(1.70558358417, rel=1e-11)
 
 
 def test_the_exact_value_without_signals_and_at_its_other_edges():
     g = 1 - 2 * np.exp(-1.0)
-    assert signal_value.exact(*one(1.0, 0.08, 0.0, 0.0))[0] == pytest.approx(g / 0.08)
-    assert signal_value.exact(*one(1.0, 0.08, 0.1, 0.0999))[0] == pytest.approx(g / 0.0801)
-    beyond_doubt = signal_value.exact(*one(np.inf, 0.08, 0.22, 0.0))[0]
+    assert ranking.exact(*one(1.0, 0.08, 0.0, 0.0))[0] == pytest.approx(g / 0.08)
+    assert ranking.exact(*one(1.0, 0.08, 0.1, 0.0999))[0] == pytest.approx(g / 0.0801)
+    beyond_doubt = ranking.exact(*one(np.inf, 0.08, 0.22, 0.0))[0]
     assert beyond_doubt == pytest.approx(1 / 0.3)
-    assert np.isfinite(signal_value.exact(*one(1.0, 0.0, 0.2, 0.1))[0])
+    assert np.isfinite(ranking.exact(*one(1.0, 0.0, 0.2, 0.1))[0])
 
 
 def test_the_time_until_a_page_is_suspicious_enough_is_that_of_a_simulation():
@@ -58,8 +58,8 @@ def test_the_time_until_a_page_is_suspicious_enough_is_that_of_a_simulation():
 
 @given(st.floats(0.01, 1.0), st.floats(0.01, 1.0), st.floats(0.05, 0.95), st.floats(0.05, 3.0))
 def test_values_never_fall_as_a_page_grows_more_suspicious(alpha, gamma, share, stale):
-    value = signal_value.exact(*one(stale, alpha, gamma, share * gamma))[0]
-    later = signal_value.exact(*one(stale * 1.1, alpha, gamma, share * gamma))[0]
+    value = ranking.exact(*one(stale, alpha, gamma, share * gamma))[0]
+    later = ranking.exact(*one(stale * 1.1, alpha, gamma, share * gamma))[0]
     assert 0 <= value <= later * (1 + 1e-9)
 
 
@@ -70,13 +70,13 @@ def looks_with_signals(q, false_per_change, rng, *, pages=40):
     gap = np.full(len(page), 5.0)
     changes = rng.poisson(rate * gap)
     signals = rng.binomial(changes, q) + rng.poisson(rate * false_per_change * gap)
-    return Announced(page, gap, signals, changes > 0)
+    return SignalledGaps(page, gap, signals, changes > 0)
 
 
 def test_weights_of_good_signals_are_found_and_useless_ones_are_not_trusted():
     rng = np.random.default_rng(7)
     good, bad = looks_with_signals(0.6, 0.3, rng), looks_with_signals(0.0, 1.0, rng)
-    both = Announced(
+    both = SignalledGaps(
         np.concatenate([good.page, bad.page + 40]),
         np.concatenate([good.gap, bad.gap]),
         np.concatenate([good.signals, bad.signals]),
@@ -96,14 +96,14 @@ def test_the_test_seldom_passes_useless_signals():
 
 
 def test_signals_are_counted_once_and_within_their_gap():
-    heard = Signals()
+    heard = SignalState()
     heard.hear(np.array([3, 3, 3, 5]), np.array([1.0, 2.0, 2.0, 1.5]))
     row, start, end = np.array([3, 3, 5, 4]), np.array([1.0, 0.0, 0.0, 0.0]), np.array([2.0, 1.0, 9.0, 9.0])
     assert heard.count(row, start, end).tolist() == [1, 1, 1, 0]
 
 
 def test_signals_that_are_heard_again_take_no_more_room():
-    heard, every, none = Signals(), np.arange(1_000), np.zeros(1_000)
+    heard, every, none = SignalState(), np.arange(1_000), np.zeros(1_000)
 
     def hear_all_and_count():
         heard.hear(every, none + 1.0)
@@ -117,7 +117,7 @@ def test_signals_that_are_heard_again_take_no_more_room():
 def heard_and_seen(q, false_per_change, seed=3, pages=30, days=300):
     """A policy that looked at every page every five days and heard its signals; all of one host."""
     rng = np.random.default_rng(seed)
-    policy = Valued(factors=())
+    policy = ValuedPolicy(factors=())
     policy.add(Pages.of(np.arange(pages)))
     time = np.arange(0, days, 5.0)
     changes = rng.poisson(5 / 20, (pages, len(time)))
@@ -125,8 +125,8 @@ def heard_and_seen(q, false_per_change, seed=3, pages=30, days=300):
     verdict = np.where(changes > 0, Verdict.CHANGED, Verdict.UNCHANGED)
     policy.tell(Visits.of(np.repeat(np.arange(pages), len(time)), np.tile(time * DAY, pages), verdict=verdict.ravel()))
     signals = rng.binomial(changes, q) + rng.poisson(5 / 20 * false_per_change, changes.shape)
-    row, look = np.nonzero(np.minimum(signals, 1))
-    when = (time[look] - 5.0 * rng.random(len(look))) * DAY
+    row, observation = np.nonzero(np.minimum(signals, 1))
+    when = (time[observation] - 5.0 * rng.random(len(observation))) * DAY
     policy.signal(row, when)
     now = (time[-1] + 2) * DAY
     policy.fit(pages * 0.03 / DAY, now)
@@ -162,4 +162,4 @@ def test_a_signal_up_to_the_last_look_is_spent():
 
 def test_a_signal_about_a_stranger_is_refused():
     with pytest.raises(LookupError, match="never added"):
-        Valued().signal(np.array([1]), np.array([0.0]))
+        ValuedPolicy().signal(np.array([1]), np.array([0.0]))

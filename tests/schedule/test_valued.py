@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from recrawl.model import GammaBelief, Histories, Pages, Verdict, Visits
-from recrawl.schedule.columns import Columns
-from recrawl.schedule.ledger import Ledger
-from recrawl.schedule.objectives import Changes, Freshness
-from recrawl.schedule.valued import Valued
+from recrawl.schedule.learning.last_visits import LastVisits
+from recrawl.schedule.learning.observation_columns import GrowingColumns
+from recrawl.schedule.objectives import CapturedChanges, FreshnessObjective
+from recrawl.schedule.policies.valued import ValuedPolicy
 from recrawl.time import DAY, HOUR
 
 BUDGET = 0.2 / DAY
@@ -32,29 +32,29 @@ def fitted(policy, changes_every=(1, 3, 10, 40), budget=BUDGET * 4):
 
 
 def test_beliefs_order_the_pages_by_their_rates():
-    policy, pages = fitted(Valued())
+    policy, pages = fitted(ValuedPolicy())
     rate = policy.belief(pages.id).mean() * DAY
     assert (np.diff(rate) < 0).all()
     assert rate[1] == pytest.approx(1 / 3, rel=0.4)
 
 
 def test_changes_objective_visits_hot_pages_more_and_freshness_does_not_chase_the_hottest():
-    hunter, pages = fitted(Valued(Changes()))
-    keeper, _ = fitted(Valued(Freshness()))
+    hunter, pages = fitted(ValuedPolicy(CapturedChanges()))
+    keeper, _ = fitted(ValuedPolicy(FreshnessObjective()))
     hunting, keeping = (policy.due(pages.id, 0.0) - 29 * DAY for policy in (hunter, keeper))
     assert (np.diff(hunting) >= 0).all()
     assert keeping[0] > keeping[1]
 
 
 def test_no_page_waits_longer_than_the_longest_interval():
-    policy, pages = fitted(Valued(Freshness(), longest_interval=20 * DAY), budget=1e-12)
+    policy, pages = fitted(ValuedPolicy(FreshnessObjective(), longest_interval=20 * DAY), budget=1e-12)
     assert (policy.due(pages.id, 0.0) == 29 * DAY + 20 * DAY).all()
     assert policy.price == np.inf
     assert not policy.allocation.feasible
 
 
 def test_abundance_is_bounded_by_the_shortest_interval():
-    policy, pages = fitted(Valued(shortest_interval=2 * HOUR), budget=1e9)
+    policy, pages = fitted(ValuedPolicy(shortest_interval=2 * HOUR), budget=1e9)
     assert (policy.due(pages.id, 0.0) == 29 * DAY + 2 * HOUR).all()
     assert policy.price == 0.0
 
@@ -64,14 +64,14 @@ def test_a_given_prior_is_used_for_new_pages_and_in_every_fit():
         return GammaBelief(np.full(len(pages), 3.0), np.where(pages.host == 7, DAY, 100 * DAY))
 
     for form, tolerance in (("gamma", 1e-12), ("grid", 0.05)):
-        policy = Valued(prior=prior, belief=form, factors=())
+        policy = ValuedPolicy(prior=prior, belief=form, factors=())
         policy.add(Pages.of([1, 2], host=[7, 8]))
         policy.fit(BUDGET, 0.0)
         np.testing.assert_allclose(policy.belief(np.array([1, 2])).mean() * DAY, [3.0, 0.03], rtol=tolerance)
 
 
 def test_pages_of_a_known_host_start_with_its_prior():
-    policy = Valued()
+    policy = ValuedPolicy()
     hot, cold = Pages.of(np.arange(30), host=1), Pages.of(np.arange(30, 60), host=2)
     for pages, period in ((hot, 1), (cold, 25)):
         policy.add(pages)
@@ -83,7 +83,7 @@ def test_pages_of_a_known_host_start_with_its_prior():
 
 
 def test_seen_pages_wait_for_the_longest_interval_until_there_is_a_price():
-    policy = Valued(longest_interval=9 * DAY)
+    policy = ValuedPolicy(longest_interval=9 * DAY)
     policy.add(Pages.of([5]))
     policy.tell(Visits.of([5], [0.0]))
     assert policy.price is None
@@ -94,44 +94,58 @@ def test_seen_pages_wait_for_the_longest_interval_until_there_is_a_price():
 
 
 def test_ledger_finds_pages_in_whatever_order_they_came():
-    ledger = Ledger()
+    last_visits = LastVisits()
     rng = np.random.default_rng(0)
     ids = rng.permutation(1_000) * 7 - 3_000
     for part in np.array_split(ids, 13):
-        ledger.add(Pages.of(part))
+        last_visits.add(Pages.of(part))
     asked = rng.choice(ids, 200)
-    np.testing.assert_array_equal(ledger.pages.id[ledger.rows(asked)], asked)
-    assert len(ledger) == 1_000
+    np.testing.assert_array_equal(last_visits.pages.id[last_visits.rows(asked)], asked)
+    assert len(last_visits) == 1_000
 
 
 def test_ledger_keeps_the_first_of_equal_ids():
-    ledger = Ledger()
-    new = ledger.add(Pages.of([4, 2, 4], importance=[1.0, 2.0, 3.0]))
+    last_visits = LastVisits()
+    new = last_visits.add(Pages.of([4, 2, 4], importance=[1.0, 2.0, 3.0]))
     assert new.id.tolist() == [4, 2]
-    assert ledger.add(Pages.of([2, 9])).id.tolist() == [9]
-    assert ledger.pages.importance.tolist() == [1.0, 2.0, 1.0]
+    assert last_visits.add(Pages.of([2, 9])).id.tolist() == [9]
+    assert last_visits.pages.importance.tolist() == [1.0, 2.0, 1.0]
 
 
 def test_ledger_gaps_are_those_of_the_histories_whatever_the_batches():
     rng = np.random.default_rng(1)
     page, time = rng.integers(0, 9, 300), np.sort(rng.random(300) * 1e6)
     visits = Visits.of(page, time, verdict=rng.integers(0, 3, 300), outcome=rng.integers(0, 8, 300))
-    ledger = Ledger()
-    ledger.add(Pages.of(np.arange(9)))
-    parts = [ledger.tell(visits.take(rows)) for rows in np.array_split(np.arange(300), 17)]
+    last_visits = LastVisits()
+    last_visits.add(Pages.of(np.arange(9)))
+    parts = [last_visits.tell(visits.take(rows)) for rows in np.array_split(np.arange(300), 17)]
     row, seconds, changed, end = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(row, kind="stable")
     whole = Histories.from_visits(visits)
     np.testing.assert_array_equal(row[order], whole.row_of_gap())
     np.testing.assert_array_equal(seconds[order], whole.gaps)
     np.testing.assert_array_equal(changed[order], whole.changed)
-    np.testing.assert_allclose(end[order], whole.look_times(), rtol=1e-14)
+    np.testing.assert_allclose(end[order], whole.observation_times(), rtol=1e-14)
     assert np.isin(end, time).all()
-    np.testing.assert_array_equal(ledger.last_look, whole.last_visit)
+    np.testing.assert_array_equal(last_visits.last_observed, whole.last_visit)
+
+
+def test_a_page_whose_history_was_imported_was_discovered_when_it_was_first_seen():
+    """Its age and its cluster count from there: an earlier version knew neither of any imported page."""
+    pages = Pages.of(np.arange(4), discovered=100 * DAY)
+    policy = ValuedPolicy(clusters=lambda some: some.id % 2)
+    policy.add(pages)
+    visits = daily_visits(pages, np.array([2, 3, 4, 5]))
+    policy.tell(visits.take(visits.time >= 7 * DAY * (visits.page == 3)))
+    policy.fit(BUDGET, 101 * DAY)
+    assert policy._last_visits.pages.discovered.tolist() == [0.0, 0.0, 0.0, 7 * DAY]
+    clocks = policy._learning.clocks
+    assert len(np.unique(clocks.cluster)) == 2
+    np.testing.assert_array_equal(clocks.time.born, [np.nan, np.nan, np.nan, 7 * DAY])
 
 
 def test_columns_want_all_of_themselves():
-    table = Columns({"a": np.int64, "b": np.float64})
+    table = GrowingColumns({"a": np.int64, "b": np.float64})
     with pytest.raises(ValueError, match="needed"):
         table.append(a=np.array([1]))
     with pytest.raises(ValueError, match="equal length"):
@@ -144,7 +158,7 @@ def test_columns_want_all_of_themselves():
 
 def test_where_floors_ask_for_more_than_the_budget_the_rest_is_still_ordered_by_value():
     """No price pays for the longest interval of all pages: those not due by it are told apart all the same."""
-    policy = Valued(longest_interval=20 * DAY)
+    policy = ValuedPolicy(longest_interval=20 * DAY)
     policy.add(Pages.of(np.arange(40)))
     seen = np.arange(40)
     policy.tell(Visits.of(seen, 0.0))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from recrawl.model import GammaBelief, Pages, Verdict, Visits
-from recrawl.schedule.valued import Valued
+from recrawl.schedule.policies.valued import ValuedPolicy
 from recrawl.time import DAY
 
 OLD, YOUNG, DAYS = 20, 40, 60
@@ -12,7 +12,7 @@ OLD, YOUNG, DAYS = 20, 40, 60
 
 def slowing_down(**choices):
     """A policy that saw pages change daily in their first four days and hardly ever after them."""
-    policy = Valued(**choices)
+    policy = ValuedPolicy(**choices)
     born = np.concatenate([np.zeros(OLD), np.repeat(np.arange(10.0, 50.0), YOUNG // 40), [DAYS - 1.0]])
     pages = Pages.of(np.arange(len(born)), discovered=born * DAY)
     policy.add(pages)
@@ -39,7 +39,7 @@ def test_it_never_falls_while_nobody_looks_though_the_pace_does(belief):
 
 
 def test_it_is_the_survival_of_the_belief_where_time_is_wall_time():
-    policy = Valued(prior=lambda pages: GammaBelief(np.full(len(pages), 2.0), np.full(len(pages), DAY)),
+    policy = ValuedPolicy(prior=lambda pages: GammaBelief(np.full(len(pages), 2.0), np.full(len(pages), DAY)),
                     belief="gamma", factors=())  # fmt: skip
     policy.add(Pages.of([4, 5, 6]))
     policy.tell(Visits.of([4, 5], [0.0, 2 * DAY]))
@@ -48,7 +48,7 @@ def test_it_is_the_survival_of_the_belief_where_time_is_wall_time():
 
 
 def test_a_trusted_signal_raises_it_and_a_look_puts_it_back():
-    policy = Valued(factors=())
+    policy = ValuedPolicy(factors=())
     pages = Pages.of(np.arange(30))
     policy.add(pages)
     day = np.tile(np.arange(40.0), 30)

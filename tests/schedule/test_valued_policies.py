@@ -5,19 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recrawl.estimate.point import PointBelief
-from recrawl.estimate.tempo_state import Factor
+from recrawl.estimate.operational.factor_state import TimeFactor
+from recrawl.estimate.point_evidence import PointBelief
 from recrawl.model import GammaBelief, GridBelief, Pages, Verdict, Visits
-from recrawl.model.grid_belief import half_octaves
-from recrawl.schedule.believing import on_grid
-from recrawl.schedule.clock_verdict import Verdict as Usefulness
-from recrawl.schedule.clocks import by_host
-from recrawl.schedule.exploration import Optimistic, Thompson
-from recrawl.schedule.objectives import OBJECTIVES, Blend, Changes, Freshness
-from recrawl.schedule.paced import Paced
-from recrawl.schedule.paced_value import paced_value
-from recrawl.schedule.reaching import time_to_reach
-from recrawl.schedule.valued import Valued
+from recrawl.model.belief import half_octaves
+from recrawl.schedule.learning.belief_state import on_grid
+from recrawl.schedule.learning.page_clocks import ClockSelection as Usefulness
+from recrawl.schedule.learning.page_clocks import by_host
+from recrawl.schedule.objectives import OBJECTIVES, BlendedObjective, CapturedChanges, FreshnessObjective
+from recrawl.schedule.policies.exploration import Optimistic, Thompson
+from recrawl.schedule.policies.valued import ValuedPolicy
+from recrawl.schedule.price.paced_value import PacedBelief, paced_value, time_to_reach
 from recrawl.time import DAY
 
 PAGES = Pages.of(np.arange(20), discovered=-100 * DAY)
@@ -55,7 +53,7 @@ def test_thompson_draws_by_its_seed_and_anew_after_each_look():
 
 
 def test_optimism_is_above_the_mean_and_their_names_say_what_they_are():
-    plain, optimistic = told(Valued()), told(Optimistic())
+    plain, optimistic = told(ValuedPolicy()), told(Optimistic())
     assert (optimistic.urgency(PAGES.id, 80 * DAY) >= plain.urgency(PAGES.id, 80 * DAY) - 1e-9).all()
     assert (Thompson().name, Optimistic().name) == ("thompson-archive", "ucb-archive")
     with pytest.raises(TypeError, match="grid"):
@@ -63,20 +61,20 @@ def test_optimism_is_above_the_mean_and_their_names_say_what_they_are():
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
-def test_machine_code_values_pages_as_the_objectives_do(name):
+def test_compiled_code_values_pages_as_the_objectives_do(name):
     rng = np.random.default_rng(2)
     rates = half_octaves()
     belief = GridBelief.of(rates, rng.random((50, len(rates))))
     rows, passed = rng.permutation(50)[:33], rng.exponential(30 * DAY, 33)
     pace = np.exp(rng.normal(0, 1, 33))
-    plain = OBJECTIVES[name].value(Paced(belief.take(rows), pace), passed / pace)
+    plain = OBJECTIVES[name].value(PacedBelief(belief.take(rows), pace), passed / pace)
     np.testing.assert_allclose(paced_value(OBJECTIVES[name], belief, rows, passed, pace), plain, rtol=1e-6)
 
 
 def test_a_paced_belief_is_that_of_the_faster_rate():
     slow, t = GammaBelief(np.array([1.5, 0.7]), np.array([10.0, 20.0])), np.array([3.0, 8.0])
     pace = np.array([4.0, 0.5])
-    paced, fast = Paced(slow, pace), GammaBelief(slow.a, slow.b / pace)
+    paced, fast = PacedBelief(slow, pace), GammaBelief(slow.a, slow.b / pace)
     for question in ("survival", "p_change", "unchanged_time", "change_density"):
         np.testing.assert_allclose(getattr(paced, question)(t), getattr(fast, question)(t), rtol=1e-12)
     np.testing.assert_allclose(paced.mean(), fast.mean())
@@ -112,26 +110,39 @@ def test_hosts_are_cut_into_clusters_in_the_order_of_discovery():
 def test_the_calendar_is_used_where_it_predicts_better():
     """Two clusters on host 0, of which one is clearly better off without; host 1 does not tell; host 2 is new."""
     verdict, host = Usefulness(), np.array([0, 0, 1])
-    assert verdict.on(host).all()
+    assert (verdict.weight(host) == 1.0).all()
     verdict.add(np.array([0] * 50 + [1] * 50 + [2, 2]), np.array([0.1] * 50 + [-0.2] * 50 + [0.1, -0.1]))
-    assert verdict.on(host).all()
+    assert (verdict.weight(host) == 1.0).all()
     verdict.decide(np.array([0, 1, 2]), host)
-    assert verdict.on(host).tolist() == [True, False, False]
-    assert verdict.on(np.array([0, 0, 1, 2, 0])).tolist() == [True, False, False, False, False]
+    np.testing.assert_allclose(verdict.weight(host), [1, 0, 0], atol=0.05)
+    np.testing.assert_allclose(verdict.weight(np.array([0, 0, 1, 2, 0])), [1, 0, 0, 0, 0], atol=0.05)
+
+
+def test_no_single_look_turns_the_calendar_on_or_off():
+    """A gate at a number of standard errors made of one look more or less another clock for a whole cluster."""
+    verdict, host = Usefulness(), np.array([0])
+    gain, weights = np.repeat([-0.1, 0.1, -0.1], [100, 200, 200]), []
+    for one in gain.tolist():
+        verdict.add(np.array([0]), np.array([one]))
+        verdict.decide(np.array([0]), host)
+        weights.append(float(verdict.weight(host)[0]))
+    assert min(weights[100:]) < 0.2  # it does move
+    assert max(weights[100:]) > 0.8
+    assert np.abs(np.diff(weights[100:])).max() < 0.3
 
 
 def test_what_pages_proved_stays_with_them_when_clusters_are_found_anew():
     verdict = Usefulness()
     verdict.add(np.repeat([0, 1, 2, 3], 20), np.repeat([0.1, 0.1, -0.1, -0.1], 20))
     verdict.decide(np.array([0, 0, 1, 1]), np.array([0, 0]))
-    assert verdict.on(np.array([0, 0])).tolist() == [True, False]
+    np.testing.assert_allclose(verdict.weight(np.array([0, 0])), [1, 0], atol=0.05)
     verdict.decide(np.array([1, 1, 0, 0]), np.array([0, 0]))
-    assert verdict.on(np.array([0, 0])).tolist() == [False, True]
+    np.testing.assert_allclose(verdict.weight(np.array([0, 0])), [0, 1], atol=0.05)
 
 
 def test_a_bulk_edit_found_on_some_pages_makes_their_siblings_urgent():
     """Two directories, each edited as a whole every 60 days, in turn; pages are looked at on different days."""
-    policy = Valued(Changes(), clusters=lambda pages: pages.id // 20, factors=(Factor.CLUSTERS,))
+    policy = ValuedPolicy(CapturedChanges(), clusters=lambda pages: pages.id // 20, factors=(TimeFactor.CLUSTERS,))
     page = np.arange(40)
     policy.add(Pages.of(page, discovered=-400 * DAY))
     edits = np.arange(-60, 600, 60)[None, :] + 30 * (page // 20)[:, None]
@@ -150,7 +161,7 @@ def test_a_bulk_edit_found_on_some_pages_makes_their_siblings_urgent():
 
 def test_young_pages_are_visited_sooner_for_changes():
     """Of equal pages the one found last week is expected to change more."""
-    policy = Valued(Changes(), factors=(Factor.AGE,))
+    policy = ValuedPolicy(CapturedChanges(), factors=(TimeFactor.AGE,))
     policy.add(Pages.of(np.arange(30), discovered=-800 * DAY))
     policy.add(Pages.of([99], discovered=-2 * DAY))
     policy.tell(Visits.of([*range(30), 99], np.zeros(31)))
@@ -160,8 +171,8 @@ def test_young_pages_are_visited_sooner_for_changes():
 
 
 def test_objectives_of_different_units_blend_on_a_clock_of_their_own():
-    mixed = Blend("mixed", ((0.5 / DAY, Freshness()), (0.5, Changes())))
-    policy = told(Valued(mixed))
+    mixed = BlendedObjective("mixed", ((0.5 / DAY, FreshnessObjective()), (0.5, CapturedChanges())))
+    policy = told(ValuedPolicy(mixed))
     due = policy.due(PAGES.id, 60 * DAY)
     assert np.isfinite(due).all()
     assert policy.allocation.rate.sum() == pytest.approx(20 * 0.1 / DAY, rel=1e-6)
@@ -169,7 +180,7 @@ def test_objectives_of_different_units_blend_on_a_clock_of_their_own():
 
 def test_a_look_told_late_gives_what_it_would_have_given_in_time():
     visits = Visits.of([1, 1, 1, 2, 2, 2], np.array([0, 4, 9, 0, 5, 9]) * DAY, verdict=[0, 2, 1, 0, 2, 2])
-    in_time, late = Valued(), Valued()
+    in_time, late = ValuedPolicy(), ValuedPolicy()
     for policy in (in_time, late):
         policy.add(PAGES)
     in_time.tell(visits)

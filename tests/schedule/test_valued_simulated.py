@@ -5,19 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recrawl.estimate.point import PointBelief
+from recrawl.estimate.point_evidence import PointBelief
 from recrawl.model import Pages, Verdict, Visits
-from recrawl.schedule.closed_forms import LAWS
-from recrawl.schedule.due import Demand
-from recrawl.schedule.objectives import Freshness
-from recrawl.schedule.price import allocate
-from recrawl.schedule.price_known import KnownRates
-from recrawl.schedule.uniform import Uniform
-from recrawl.schedule.valued import Valued
-from recrawl.simulate.contest import Rules, compete
-from recrawl.simulate.contest_field import Field
-from recrawl.simulate.sampling import Truth
-from recrawl.simulate.web_events import EventTimes
+from recrawl.schedule.objectives import FreshnessObjective
+from recrawl.schedule.policies.fixed_interval import Uniform
+from recrawl.schedule.policies.valued import ValuedPolicy
+from recrawl.schedule.price.budget_price import allocate
+from recrawl.schedule.price.due_times import VisitDemand
+from recrawl.schedule.price.known_rates import LAWS, KnownRates
+from recrawl.simulate.benchmark_field import BenchmarkField
+from recrawl.simulate.event_times import EventTimes
+from recrawl.simulate.policy_benchmark import BenchmarkRules, compete
+from recrawl.simulate.sampling import PageTruth
 from recrawl.time import DAY
 
 DAYS = 365
@@ -39,8 +38,8 @@ def best_freshness(rate, weight, budget):
 def field_of_pages(host, rate, weight, rng):
     row = np.repeat(np.arange(len(rate)), rng.poisson(rate * DAYS * DAY))
     changes = EventTimes.of(row, rng.random(len(row)) * DAYS * DAY, len(rate))
-    truth = Truth(np.full(len(rate), -DAY), np.full(len(rate), np.inf), changes, 0.0, DAYS * DAY)
-    return Field.of("log-normal", truth, host=host, cluster=host, importance=weight)
+    truth = PageTruth(np.full(len(rate), -DAY), np.full(len(rate), np.inf), changes, 0.0, DAYS * DAY)
+    return BenchmarkField.of("log-normal", truth, host=host, cluster=host, importance=weight)
 
 
 @pytest.mark.parametrize(("pages", "seed"), [(100, 1), (100, 2), (300, 3)])
@@ -49,7 +48,7 @@ def test_with_true_rates_the_index_reaches_the_bound(pages, seed):
     _, rate, weight = population(pages, np.random.default_rng(seed))
     per_day = 0.1 * pages
     tick = DAY / per_day
-    demand = Demand(Freshness(), PointBelief(rate), weight, np.ones(pages), tick, np.inf)
+    demand = VisitDemand(FreshnessObjective(), PointBelief(rate), weight, np.ones(pages), tick, np.inf)
     elapsed, fresh, ticks = np.zeros(pages), 0.0, int(600 * per_day)
     for number in range(ticks):
         elapsed[np.argmax(demand.worth(elapsed))] = 0.0
@@ -64,11 +63,11 @@ def test_learned_rates_close_four_fifths_of_the_gap_to_the_bound_within_the_budg
     rng = np.random.default_rng(5)
     host, rate, weight = population(1_200, rng)
     field = field_of_pages(host, rate, weight, rng)
-    rules = Rules(budget=0.03, scored_from=0.5, fit_every=60 * DAY)
+    rules = BenchmarkRules(budget=0.03, scored_from=0.5, fit_every=60 * DAY)
     bound = best_freshness(rate, weight, 0.03 * len(rate) / DAY)
     worst, ours = (
         compete(field, policy, rules, np.random.default_rng(1)).tally.ratio("freshness")
-        for policy in (Uniform(), Valued())
+        for policy in (Uniform(), ValuedPolicy())
     )
     assert ours - worst >= 0.8 * (bound - worst)
 
@@ -78,7 +77,7 @@ def test_due_times_alone_keep_about_to_the_budget():
     rng = np.random.default_rng(6)
     host, rate, weight = population(300, rng)
     field = field_of_pages(host, rate, weight, rng)
-    policy = Valued()
+    policy = ValuedPolicy()
     made = live_by_due_times(policy, field, budget=0.05)
     assert made == pytest.approx(0.05, rel=0.25)
 

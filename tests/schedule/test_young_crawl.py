@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.model import Pages, Verdict, Visits
-from recrawl.schedule.objectives import Changes
-from recrawl.schedule.periods import Periods
-from recrawl.schedule.valued import Valued
+from recrawl.schedule.learning.online_fit import LearningPeriods
+from recrawl.schedule.objectives import CapturedChanges
+from recrawl.schedule.policies.valued import ValuedPolicy
 from recrawl.time import DAY
 
 NOON = 20_000.5 * DAY
@@ -20,7 +20,7 @@ PAGES = Pages.of(np.arange(60), discovered=NOON)
 RATE = np.where(PAGES.id % 3 == 0, FAST, SLOW)
 
 
-def looks(seed=1):
+def observations(seed=1):
     """Every page about every 12 s for five minutes around noon, by time."""
     rng = np.random.default_rng(seed)
     time = NOON + np.cumsum(rng.uniform(8, 16, (len(PAGES), MINUTES * 5)), axis=1)
@@ -32,8 +32,8 @@ def looks(seed=1):
     return told.take(np.argsort(told.time))
 
 
-def policy_for(visits, how=Valued):
-    policy = how(Changes(), shortest_interval=1.0)
+def policy_for(visits, how=ValuedPolicy):
+    policy = how(CapturedChanges(), shortest_interval=1.0)
     policy.add(PAGES)
     policy.tell(visits)
     return policy
@@ -41,9 +41,9 @@ def policy_for(visits, how=Valued):
 
 @pytest.mark.parametrize(("belief", "off"), [("grid", 0.3), ("gamma", 0.6)])
 def test_rates_of_seconds_are_learned_before_the_day_is_over(belief, off):
-    visits = looks()
+    visits = observations()
     now = float(visits.time.max())
-    policy = Valued(Changes(), shortest_interval=1.0, belief=belief)
+    policy = ValuedPolicy(CapturedChanges(), shortest_interval=1.0, belief=belief)
     policy.add(PAGES)
     policy.tell(visits)
     rate = policy.belief(PAGES.id, now).mean()
@@ -56,7 +56,7 @@ def test_rates_of_seconds_are_learned_before_the_day_is_over(belief, off):
 
 
 def test_a_page_nobody_looked_at_twice_is_taken_for_one_of_its_kind():
-    visits = looks()
+    visits = observations()
     now = float(visits.time.max())
     policy = policy_for(visits)
     policy.add(Pages.of([1000], discovered=now))
@@ -64,7 +64,7 @@ def test_a_page_nobody_looked_at_twice_is_taken_for_one_of_its_kind():
 
 
 def test_questions_and_batches_in_between_do_not_matter():
-    visits = looks()
+    visits = observations()
     now = float(visits.time.max())
     whole = policy_for(visits)
     asked = policy_for(visits.take(np.arange(0)))
@@ -81,7 +81,7 @@ def test_questions_and_batches_in_between_do_not_matter():
 
 
 def test_an_earlier_look_told_late_gives_what_it_would_have_given_in_time():
-    visits = looks()
+    visits = observations()
     now = float(visits.time.max())
     whole, late = policy_for(visits), policy_for(visits.take(visits.page % 2 == 0))
     late.fit(1.0, now)
@@ -96,7 +96,7 @@ TIMES = st.lists(st.floats(NOON - DAY, NOON + 3 * DAY), min_size=1, max_size=30)
 
 @given(TIMES, st.floats(1.0, 2 * DAY))
 def test_periods_end_after_each_time_and_at_midnight_at_the_latest(times, gap):
-    periods = Periods()
+    periods = LearningPeriods()
     periods.begin(start=np.array([NOON]), end=np.array([NOON + gap]))
     time = np.sort(times)
     ends = periods.ends(time)
@@ -111,7 +111,7 @@ def test_periods_end_after_each_time_and_at_midnight_at_the_latest(times, gap):
 def test_periods_do_not_depend_on_the_order_in_which_looks_are_told(order, cut):
     start = NOON + np.array([0.0, 3, 7, 1, 20, 2])
     end = NOON + np.array([30.0, 9, 9, 80, 21, 9])
-    whole, parts = Periods(), Periods()
+    whole, parts = LearningPeriods(), LearningPeriods()
     whole.begin(start=start, end=end)
     for part in (order[:cut], order[cut:]):
         parts.begin(start=start[list(part)], end=end[list(part)])

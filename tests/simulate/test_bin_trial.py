@@ -1,17 +1,16 @@
-"""Bins of rates foretold: what can be learned is, what comes later stays unknown, and chance is worked out."""
+"""Bins of rates predicted: what can be learned is, what comes later stays unknown, and chance is worked out."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.predict.features import Evidence
-from recrawl.predict.page_versions import PageVersions
-from recrawl.simulate.bin_trial import foretold, foretold_bins, nearness
+from recrawl.predict.features.feature_extraction import FeatureEvidence
+from recrawl.predict.features.page_versions import PageVersions
 from recrawl.simulate.collection import Events, collect
-from recrawl.simulate.rate_lessons import AHEAD, WHOLE, lessons, pooled, sitemap_lesson
-from recrawl.simulate.recorded_pages import RecordedPages
 from recrawl.time import DAY
+from recrawl_lab.trials.bin_trial import nearness, predicted, predicted_bins
+from recrawl_lab.trials.rate_training import AHEAD, WHOLE, RecordedPages, pooled, sitemap_training, training_pages
 
 DAYS = 1000
 SIZE = 120
@@ -46,15 +45,19 @@ def recorded(late=1.0, sites=1):
         np.concatenate(page), np.concatenate(time), {"images": np.concatenate(images)}, complete=True
     )
     ids = np.arange(sites * SIZE)
-    return RecordedPages(tuple(collections), Evidence(ids, tuple(urls), versions), ids)
+    return RecordedPages(tuple(collections), FeatureEvidence(ids, tuple(urls), versions), ids)
 
 
 @pytest.mark.parametrize("reading", [WHOLE, AHEAD])
 def test_what_urls_and_looks_tell_is_learned(reading):
-    (lesson,) = lessons(recorded(), reading)
-    assert len(lesson) == SIZE
-    assert np.bincount(np.arange(SIZE) % 3, weights=lesson.rate * DAY * 3 / SIZE).round(2).tolist() == [0.1, 0.01, 0.0]
-    found = foretold_bins(lesson, np.random.default_rng(2))
+    (training,) = training_pages(recorded(), reading)
+    assert len(training) == SIZE
+    assert np.bincount(np.arange(SIZE) % 3, weights=training.rate * DAY * 3 / SIZE).round(2).tolist() == [
+        0.1,
+        0.01,
+        0.0,
+    ]
+    found = predicted_bins(training, np.random.default_rng(2))
     assert found.still == pytest.approx(1 / 3, abs=0.01)
     assert found.commonest == pytest.approx(1 / 3, abs=0.02)
     scores = {(one.features, one.learner): one for one in found.scores}
@@ -71,23 +74,23 @@ def test_what_urls_and_looks_tell_is_learned(reading):
 
 def test_looks_as_printed_tell_what_happened_and_looks_ahead_do_not():
     often, seldom = recorded(late=3.0), recorded(late=0.0)
-    before = [lessons(one, AHEAD)[0] for one in (often, seldom)]
+    before = [training_pages(one, AHEAD)[0] for one in (often, seldom)]
     np.testing.assert_array_equal(before[0].table.values, before[1].table.values)
     assert before[0].rate.sum() > 10 * before[1].rate.sum()
-    after = [lessons(one, WHOLE)[0] for one in (often, seldom)]
+    after = [training_pages(one, WHOLE)[0] for one in (often, seldom)]
     assert (after[0].table.column("images")[0], after[1].table.column("images")[0]) == (200.0, 50.0)
 
 
 def test_days_since_the_last_change_are_those_to_the_look():
-    (lesson,) = lessons(recorded(), AHEAD)
-    age = lesson.table.column("days_since_change")
+    (training,) = training_pages(recorded(), AHEAD)
+    age = training.table.column("days_since_change")
     assert age[2] == pytest.approx(DAYS / 2)
     assert (age[0::3] < 60).all()
     assert (age >= 0).all()
 
 
 def test_sites_together_have_several_domains():
-    several = lessons(recorded(sites=2), WHOLE)
+    several = training_pages(recorded(sites=2), WHOLE)
     whole = pooled(several, "both")
     assert len(whole) == 2 * SIZE
     assert whole.table.page.tolist() == list(range(2 * SIZE))
@@ -95,9 +98,9 @@ def test_sites_together_have_several_domains():
 
 
 def test_classes_that_do_not_exist_are_not_in_between():
-    (lesson,) = lessons(recorded(), WHOLE)
+    (training,) = training_pages(recorded(), WHOLE)
     category = np.array([2, 4, 7])[np.arange(SIZE) % 3]
-    found = foretold(lesson, category, {"sitemap": ("domain", "path_depth")}, np.random.default_rng(3))
+    found = predicted(training, category, {"sitemap": ("domain", "path_depth")}, np.random.default_rng(3))
     assert found.classes == 3
     assert {one.features for one in found.scores} == {"sitemap"}
     told = {one.learner: one.right.mean for one in found.scores}
@@ -106,17 +109,17 @@ def test_classes_that_do_not_exist_are_not_in_between():
 
 
 def test_repeats_draw_other_folds():
-    (lesson,) = lessons(recorded(), AHEAD)
-    once, thrice = (foretold_bins(lesson, np.random.default_rng(4), repeats=count) for count in (1, 3))
+    (training,) = training_pages(recorded(), AHEAD)
+    once, thrice = (predicted_bins(training, np.random.default_rng(4), repeats=count) for count in (1, 3))
     assert [one.right.mean for one in once.scores] != [one.right.mean for one in thrice.scores]
     assert thrice.pages == once.pages == SIZE
 
 
 def test_a_sitemap_tells_ages_from_its_latest_change():
     urls = ["http://a.test/x", "http://a.test/y", "http://a.test/z"]
-    lesson = sitemap_lesson("map", urls, np.array([5 * DAY, np.nan, 2 * DAY]))
-    np.testing.assert_array_equal(lesson.table.column("days_since_change"), [0.0, np.nan, 3.0])
-    assert np.isnan(sitemap_lesson("silent", urls, np.full(3, np.nan)).table.column("days_since_change")).all()
+    training = sitemap_training("map", urls, np.array([5 * DAY, np.nan, 2 * DAY]))
+    np.testing.assert_array_equal(training.table.column("days_since_change"), [0.0, np.nan, 3.0])
+    assert np.isnan(sitemap_training("silent", urls, np.full(3, np.nan)).table.column("days_since_change")).all()
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=40))

@@ -3,15 +3,15 @@
 import pytest
 
 from recrawl.capture import STRATEGIES
-from recrawl.simulate.capture_published import BLUR_TABLES, COHERENCE_TABLES, THRESHOLD_TABLES, THRESHOLDS
-from recrawl.simulate.capture_trial import Entry, run_trials
+from recrawl_lab.trials.capture_published import BLUR_TABLES, COHERENCE_TABLES, THRESHOLD_TABLES, THRESHOLDS
+from recrawl_lab.trials.capture_trial import StrategyEntry, run_trials
 
 TABLES = {table.name: table for table in (*BLUR_TABLES, *COHERENCE_TABLES)}
 
 
 def trial(table, value, strategy):
     setting = next(one for one in TABLES[table].settings() if one.value == value)
-    return run_trials(setting, [Entry(strategy)], seed=1, repeats=1)[0]
+    return run_trials(setting, [StrategyEntry(strategy)], seed=1, repeats=1)[0]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_large_sites_are_left_out_and_shrunk_only_where_nothing_else_is_left():
 
 def test_equal_seeds_give_equal_trials_and_others_do_not():
     setting = TABLES["4.5b"].settings_within(300)[0]
-    first, again, other = (run_trials(setting, [Entry("dfs")], seed=seed, repeats=2)[0] for seed in (1, 1, 2))
+    first, again, other = (run_trials(setting, [StrategyEntry("dfs")], seed=seed, repeats=2)[0] for seed in (1, 1, 2))
     assert first == again
     assert first.actual != other.actual
     assert first.expected != other.expected

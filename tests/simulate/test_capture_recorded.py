@@ -3,18 +3,21 @@
 import numpy as np
 import pytest
 
-from recrawl.simulate.capture_recorded import RecordedSite, nearest_above
-from recrawl.simulate.capture_recorded_rates import (
+from recrawl.simulate.collection import Events, collect
+from recrawl.simulate.virtual_web import WebLinks
+from recrawl.time import DAY
+from recrawl_lab.trials.capture_recorded import (
+    SOURCES,
+    RecordedSite,
     claimed_categories,
     hinted_rates,
     learned_belief,
+    nearest_above,
     past_rates,
+    realistic,
+    slowed_down,
     steady_rates,
 )
-from recrawl.simulate.capture_recorded_trial import SOURCES, realistic, slowed_down
-from recrawl.simulate.collection import Events, collect
-from recrawl.simulate.web import Links
-from recrawl.time import DAY
 
 HOME, NEWS, OLD, GONE, LATE = range(5)
 URLS = ("http://a.test/", "http://a.test/news/", "http://a.test/news/old", "http://a.test/gone", "http://a.test/late")
@@ -29,7 +32,9 @@ def site():
     rows += [(GONE, 120.0, "del")]
     page, day, kind = (np.array(column) for column in zip(*rows, strict=True))
     events = Events(page, day * DAY, kind == "add", kind == "del", np.zeros(len(page), dtype=bool))
-    links = Links.of([HOME, OLD, GONE], [GONE, HOME, NEWS], [50 * DAY, 0.0, 0.0], [np.inf, np.inf, 60 * DAY], pages=5)
+    links = WebLinks.of(
+        [HOME, OLD, GONE], [GONE, HOME, NEWS], [50 * DAY, 0.0, 0.0], [np.inf, np.inf, 60 * DAY], pages=5
+    )
     return RecordedSite(collect("a", URLS, events), links)
 
 
@@ -110,6 +115,6 @@ def test_a_record_whose_pages_came_late_has_nothing_to_capture_in_its_middle():
         np.array([True, False]),
         np.zeros(2, dtype=bool),
     )
-    late = RecordedSite(collect("late", URLS[:2], events), Links.of([], [], [], [], pages=2))
+    late = RecordedSite(collect("late", URLS[:2], events), WebLinks.of([], [], [], [], pages=2))
     assert slowed_down(late, "oracle", ["bfs"], seed=1) == []
     assert realistic(late, "oracle", ["bfs"], 1.0, instants=1, seed=1) == []

@@ -5,17 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.capture import OFFLINE, REVISITING, STRATEGIES, Terms
+from recrawl.capture import OFFLINE, REVISITING, STRATEGIES, CaptureTerms
 from recrawl.capture.walk import LinkGraph
 from recrawl.model import Verdict
-from recrawl.simulate.capture_published import Setting
-from recrawl.simulate.capture_run import capture_named
-from recrawl.simulate.capture_site import VirtualSite, thesis_site, tree_graph
-from recrawl.simulate.capture_trial import Entry, run_trials
-from recrawl.simulate.laws import WholeGaps
-from recrawl.simulate.web_events import EventTimes
+from recrawl.simulate.change_processes import WholeGapProcess
+from recrawl.simulate.event_times import EventTimes
+from recrawl.simulate.simulated_capture import VirtualSite, capture_named, thesis_site, tree_graph
+from recrawl_lab.trials.capture_published import PublishedRow
+from recrawl_lab.trials.capture_trial import StrategyEntry, run_trials
 
-TERMS = Terms(delay=1.0)
+TERMS = CaptureTerms(delay=1.0)
 
 
 def quiet(offsets, targets, seeds=(0,)):
@@ -41,12 +40,12 @@ def test_links_come_in_random_order_and_equal_seeds_give_equal_sites():
     assert not np.array_equal(first.graph.targets, other.graph.targets)
 
 
-@pytest.mark.parametrize("law", [None, WholeGaps()], ids=["poisson", "whole"])
+@pytest.mark.parametrize("law", [None, WholeGapProcess()], ids=["poisson", "whole"])
 @pytest.mark.parametrize("strategy", ["sharc-offline", "bfs", "hottest-last-lifo", "bfs-fifo", "sharc-revisits"])
 def test_what_comes_of_many_histories_is_what_is_expected(strategy, law):
-    setting = Setting("", "skew", 1_000, 1.2, 2.0, 20, "hot", {})
+    setting = PublishedRow("", "skew", 1_000, 1.2, 2.0, 20, "hot", {})
     repeats = 40
-    (trial,) = run_trials(setting, [Entry(strategy)], seed=3, repeats=repeats, law=law)
+    (trial,) = run_trials(setting, [StrategyEntry(strategy)], seed=3, repeats=repeats, law=law)
     expected = np.mean(trial.expected_whole if law else trial.expected)
     # Whole seconds spread the changes a little more evenly than chance does.
     assert abs(np.mean(trial.actual) - expected) < 4.0 * trial.deviation / np.sqrt(repeats)
@@ -56,13 +55,13 @@ def test_what_comes_of_many_histories_is_what_is_expected(strategy, law):
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES))
 def test_verdicts_of_the_visits_are_the_incoherent_pages(strategy):
     site = thesis_site(60, end=200.0, outdegree=4, skew=0.5, rng=np.random.default_rng(5))
-    taken = capture_named(site, strategy, Terms(delay=1.5, expected=60), start=10.0)
+    taken = capture_named(site, strategy, CaptureTerms(delay=1.5, expected=60), start=10.0)
     visits, quality = taken.visits(), taken.quality()
     assert (np.diff(visits.time) >= 0).all()
     assert (visits.verdict == Verdict.CHANGED).sum() == quality.incoherence
     assert set(visits.page.tolist()) == set(range(60))
-    looks = 120 if strategy in REVISITING else 60
-    assert looks - 1 <= len(visits) <= looks
+    observations = 120 if strategy in REVISITING else 60
+    assert observations - 1 <= len(visits) <= observations
     assert quality.unreached == 0
     assert taken.end == 10.0 + 1.5 * (len(visits) - 1)
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.predict.class_learners import LEARNERS
-from recrawl.predict.feature_table import Feature, Group, table_of
-from recrawl.simulate.class_learning import FEATURES, FEWEST, table_1
-from recrawl.simulate.class_starts import balanced
+from recrawl.predict.features.feature_table import Feature, FeatureGroup, table_of
+from recrawl.predict.learners.class_learners import LEARNERS
+from recrawl_lab.trials.class_learning import FEATURES, FEWEST, table_1
+from recrawl_lab.trials.class_trial import balanced
 
 
 @given(st.lists(st.integers(0, 4), max_size=60), st.integers(0, 9))
@@ -32,7 +32,9 @@ def pages(label, rng):
         "url_digits": rng.random(size),
         "tables": np.full(size, np.nan),
     }
-    return table_of(np.arange(size), 0.0, [(Feature(name, Group.SP), column) for name, column in columns.items()])
+    return table_of(
+        np.arange(size), 0.0, [(Feature(name, FeatureGroup.SP), column) for name, column in columns.items()]
+    )
 
 
 def test_the_feature_that_tells_is_chosen_and_learners_see_it():
@@ -62,7 +64,7 @@ def test_too_few_pages_of_a_class_are_not_judged():
 def test_what_tells_nothing_is_guessed(learner):
     rng = np.random.default_rng(6)
     label = rng.integers(0, 2, 900)
-    table = table_of(np.arange(900), 0.0, [(Feature("text_size", Group.SP), rng.random(900))])
+    table = table_of(np.arange(900), 0.0, [(Feature("text_size", FeatureGroup.SP), rng.random(900))])
     found = table_1(table, label, 2, rng, lambda: 0.0)
     wrong = next(one.wrong for one in found.learned if (one.learner, one.features) == (learner, "all"))
     assert 0.4 < wrong.mean() < 0.6

@@ -6,14 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recrawl.cli.experiments.classes import run
-from recrawl.cli.experiments.classes_report import PUBLISHED
 from recrawl.errors import InputError
-from recrawl.simulate.class_starts import STARTS
-from recrawl.simulate.class_trial import SCALES, classify, first_classes, grouped, methods, prepare
 from recrawl.simulate.collection import Events, collect
-from recrawl.simulate.monitored import monitored
 from recrawl.time import DAY
+from recrawl_lab.experiments.experiment_classes import PUBLISHED, run
+from recrawl_lab.trials.class_trial import SCALES, STARTS, classify, first_classes, grouped, methods, prepare
+from recrawl_lab.trials.daily_monitoring import monitored
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 
@@ -55,6 +53,7 @@ def test_classes_run_from_hot_to_cold_and_every_rate_has_the_nearest(scale):
         grouped(np.full(3, 0.5), scale=scale)
 
 
+@pytest.mark.slow
 def test_most_pages_reach_their_class_whatever_they_began_in():
     gaps = np.repeat([1.0, 4.0, 20.0, 100.0], 30)
     rng = np.random.default_rng(2)
@@ -83,6 +82,7 @@ def test_any_learner_can_take_part():
     assert set(classify(trial, "coldest chances + Bayesian", [0]).assigned[0].tolist()) == {1}
 
 
+@pytest.mark.slow
 def test_a_small_data_set_goes_through_whole(tmp_path, capsys):
     run(RECORDED, tmp_path, seed=1, repeats=2, days=365)
     with (tmp_path / "classes.csv").open(encoding="utf-8") as file:
@@ -90,7 +90,7 @@ def test_a_small_data_set_goes_through_whole(tmp_path, capsys):
     assert {row["method"] for row in rows} == {*methods(list(STARTS)), "random", *STARTS, "commonest"}
     assert {row["classes"] for row in rows} == set(SCALES)
     for row in rows:
-        assert float(row["error"]) == pytest.approx(float(row["too_often"]) + float(row["too_seldom"]))
+        assert float(row["error"]) == pytest.approx(float(row["too_frequent"]) + float(row["too_rare"]))
         assert float(row["error_low"]) <= float(row["error"]) <= float(row["error_high"])
     text = (tmp_path / "classes.md").read_text(encoding="utf-8")
     assert text in capsys.readouterr().out

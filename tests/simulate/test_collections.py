@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from recrawl.formats.changes import Change
-from recrawl.formats.dataset import read_dataset
+from recrawl.formats.columnar.dataset import read_dataset
+from recrawl.formats.git.change_log import LoggedChange
 from recrawl.simulate.collection import Events, collect
 from recrawl.time import DAY, HOUR
 
@@ -76,8 +76,8 @@ def test_an_empty_log_is_refused():
 @pytest.mark.big
 def test_recorded_sites_become_collections(data_folder):
     for site in read_dataset(data_folder / "documents", ["twir", "llvm"]):
-        events = Events(site.page, site.time, site.kind == Change.ADD, site.kind == Change.DEL, site.bulk)
+        events = Events(site.page, site.time, site.kind == LoggedChange.ADD, site.kind == LoggedChange.DEL, site.bulk)
         made = collect(site.site, site.urls, events)
-        counted = ~site.bulk & (site.kind == Change.MOD)
+        counted = ~site.bulk & (site.kind == LoggedChange.MOD)
         assert 0.6 * counted.sum() < len(made.truth.times) < counted.sum()
         assert len(np.unique(made.truth.page)) == len(made)

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recrawl.cli.experiments.datamonitor import run
 from recrawl.simulate.collection import Events, collect
-from recrawl.simulate.datamonitor_trial import CLASSES, YEAR, documents, try_strategy
 from recrawl.time import DAY
+from recrawl_lab.experiments.experiment_datamonitor import run
+from recrawl_lab.trials.datamonitor_trial import CLASSES, YEAR, documents, try_strategy
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 

@@ -8,13 +8,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from recrawl.cli.experiments.hacs import PUBLISHED, run
-from recrawl.cli.experiments.hacs_data import updates
 from recrawl.errors import InputError
-from recrawl.simulate.hacs_trial import evaluate
-from recrawl.simulate.sampling import Regular, Truth
-from recrawl.simulate.web_events import EventTimes
+from recrawl.simulate.event_times import EventTimes
+from recrawl.simulate.sampling import PageTruth, RegularVisits
 from recrawl.time import DAY, WEEK
+from recrawl_lab.experiments.experiment_hacs import PUBLISHED, run, updates
+from recrawl_lab.trials.hacs_trial import evaluate
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 LIVELY, QUIET, WEEKS = 6, 10, 40
@@ -26,8 +25,10 @@ def judged():
     times = np.arange(1.0, WEEKS * 7, 3.0) * DAY
     changes = EventTimes.of(np.repeat(np.arange(LIVELY), len(times)), np.tile(times, LIVELY), LIVELY + QUIET)
     n = LIVELY + QUIET
-    truth = Truth(np.zeros(n), np.full(n, WEEKS * WEEK), changes, 0.0, WEEKS * WEEK)
-    return evaluate(truth, Regular(3.5 * DAY), np.random.default_rng(1), windows=(1, 4), thresholds=(0.0, 0.5, 1.0))
+    truth = PageTruth(np.zeros(n), np.full(n, WEEKS * WEEK), changes, 0.0, WEEKS * WEEK)
+    return evaluate(
+        truth, RegularVisits(3.5 * DAY), np.random.default_rng(1), windows=(1, 4), thresholds=(0.0, 0.5, 1.0)
+    )
 
 
 def test_lively_pages_are_chosen_and_quiet_ones_left(judged):
@@ -97,8 +98,8 @@ def test_published_and_own_values_stand_side_by_side(tmp_path, capsys):
     assert text in capsys.readouterr().out
     assert "| 0.603 / " in text.replace("| 1 | 0.8 / ", "")
     assert all(len(values) == 12 for values in PUBLISHED.values())
-    for picture in ("hacs.png", "hacs-thresholds.png"):
-        assert (tmp_path / "out" / picture).stat().st_size > 10_000
+    for plot in ("hacs.png", "hacs-thresholds.png"):
+        assert (tmp_path / "out" / plot).stat().st_size > 10_000
 
 
 def test_what_is_undefined_is_a_dash(tmp_path, capsys):

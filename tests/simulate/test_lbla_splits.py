@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from recrawl.predict.features import Evidence
-from recrawl.predict.page_texts import PageTexts
-from recrawl.predict.page_versions import PageVersions
-from recrawl.simulate.lbla_splits import OTHER_SITES, SAME_SITES, Plan, RecordedLinks, splits
+from recrawl.app.predict.link_data import RecordedLinks
+from recrawl.predict.features.feature_extraction import FeatureEvidence
+from recrawl.predict.features.page_versions import PageTexts, PageVersions
 from recrawl.time import DAY
+from recrawl_lab.trials.lbla_splits import OTHER_SITES, SAME_SITES, LblaPlan, splits
 
 WEEK = 7 * DAY
 SITES, PAGES, WEEKS = 12, 4, 20
@@ -24,7 +24,7 @@ def recorded():
     new = rng.poisson(0.5, page.size).astype(float)
     versions = PageVersions.of(page, time, {"new_internal": new, "new_external": new, "changed": new >= 0})
     words = [" ".join(rng.choice(["wave", "tide", "ship", "loop", "type"], 6)) for _ in range(count)]
-    evidence = Evidence(
+    evidence = FeatureEvidence(
         np.arange(count),
         tuple(f"http://site{one // PAGES}.test/{one}" for one in range(count)),
         versions,
@@ -38,7 +38,7 @@ def recorded():
 
 def judged(recorded, at, name, seed=1):
     """The pages that are judged at a time, of each draw."""
-    plan = Plan(at=at, period=WEEK, pages=SITES * PAGES, seed=seed, draws=2, alone=True)
+    plan = LblaPlan(at=at, period=WEEK, pages=SITES * PAGES, seed=seed, draws=2, alone=True)
     return [
         np.unique(trial.test.table.page)
         for one in splits(recorded, plan)
@@ -66,7 +66,7 @@ def test_draws_depend_on_seed_and_time_alone(recorded, name):
 
 
 def test_nothing_is_learned_from_and_judged(recorded):
-    plan = Plan(at=TIMES[0], period=WEEK, pages=SITES * PAGES, alone=True)
+    plan = LblaPlan(at=TIMES[0], period=WEEK, pages=SITES * PAGES, alone=True)
     found = splits(recorded, plan)
     assert {one.name for one in found} == {SAME_SITES, OTHER_SITES}
     for one in found:

@@ -3,21 +3,20 @@
 import numpy as np
 import pytest
 
-from recrawl.assess.rankings import precision_area
-from recrawl.predict.feature_sets import FeatureSet, Target
-from recrawl.predict.features import Evidence, FeatureOptions, look_around
-from recrawl.predict.link_learners import Learner, Settings
-from recrawl.predict.page_texts import PageTexts
-from recrawl.predict.page_versions import PageVersions
-from recrawl.predict.text_space import learn_semantics
-from recrawl.simulate.lbla_trial import CONTESTANTS, Trial, examples, pooled
+from recrawl.assess.scores.prediction_scores import precision_area
+from recrawl.predict.features.feature_extraction import FeatureEvidence, FeatureOptions, look_around
+from recrawl.predict.features.feature_table import FeatureSet, PredictionTarget
+from recrawl.predict.features.page_versions import PageTexts, PageVersions
+from recrawl.predict.features.text_space import learn_semantics
+from recrawl.predict.learners.link_learners import Learner, LearnerSettings
 from recrawl.time import DAY
+from recrawl_lab.trials.lbla_trial import CONTESTANTS, LblaTrial, examples, pooled
 
 WEEK = 7 * DAY
 WEEKS = 14
 TOPICS = ("wave tide ship harbour sail", "loop compiler type thread array", "bread butter oven flour yeast")
 OPTIONS = FeatureOptions(period=WEEK, history=4, rate_periods=4)
-SETTINGS = Settings(trees=40, rounds=40)
+SETTINGS = LearnerSettings(trees=40, rounds=40)
 
 
 def web(seed, pages=240):
@@ -35,7 +34,7 @@ def web(seed, pages=240):
     words = [TOPICS[one].split() for one in topic]
     texts = PageTexts.of(np.arange(pages), np.zeros(pages), [" ".join(rng.choice(one, 8)) for one in words])
     urls = tuple(f"http://a.test/{one}" for one in range(pages))
-    return Evidence(np.arange(pages), urls, versions, texts=texts), rate
+    return FeatureEvidence(np.arange(pages), urls, versions, texts=texts), rate
 
 
 @pytest.fixture(scope="module")
@@ -47,42 +46,45 @@ def trial():
     def at(week):
         return examples(evidence, week * WEEK, look_around(evidence, week * WEEK, semantics, rng), OPTIONS)
 
-    return Trial(pooled([at(8), at(9)]), at(12), SETTINGS, seed=1)
+    return LblaTrial(pooled([at(8), at(9)]), at(12), SETTINGS, seed=1)
 
 
 def test_targets_are_of_the_period_that_follows(trial):
     evidence, _ = web(1)
     versions = evidence.versions
     following = versions.new_internal[(versions.time >= 12 * WEEK) & (versions.time < 13 * WEEK)]
-    assert np.array_equal(trial.test.truth("internal", Target.NNL), following)
-    assert np.array_equal(trial.test.truth("internal", Target.NL), following > 0)
+    assert np.array_equal(trial.test.truth("internal", PredictionTarget.NNL), following)
+    assert np.array_equal(trial.test.truth("internal", PredictionTarget.NL), following > 0)
     assert trial.train.table.values.shape[0] == 480
 
 
+@pytest.mark.slow
 def test_the_law_is_found(trial):
     found = {(one.target, one.name): one for one in trial.ranked("internal")}
     assert {name for _, name in found} == {one.name for one in CONTESTANTS} | {"NNL-Av", "NNL-Pr", "CCR"}
     _, rate = web(1)
-    best = precision_area(trial.test.truth("internal", Target.NNL), rate)  # who knows the law cannot rank better
-    assert found[Target.NNL, "NNL-ET-LBLA"].area > best - 0.05
-    assert found[Target.NNL, "NNL-ET-LBLA"].area > found[Target.NNL, "NNL-Pr"].area
-    assert found[Target.LCR, "LCR-ET-LBLA"].spearman > 0.8
+    best = precision_area(
+        trial.test.truth("internal", PredictionTarget.NNL), rate
+    )  # who knows the law cannot rank better
+    assert found[PredictionTarget.NNL, "NNL-ET-LBLA"].area > best - 0.05
+    assert found[PredictionTarget.NNL, "NNL-ET-LBLA"].area > found[PredictionTarget.NNL, "NNL-Pr"].area
+    assert found[PredictionTarget.LCR, "LCR-ET-LBLA"].spearman > 0.8
     assert trial.presence("internal", FeatureSet.ALL, Learner.EXTRA_TREES).balanced_accuracy > 0.85
     assert trial.presence_as_before("internal").recall > 0.7
 
 
 def test_looking_around_tells_rates_that_urls_do_not(trial):
-    alone = trial.quantity("internal", Target.LCR, FeatureSet.SP, Learner.HISTOGRAM_BOOSTING)
-    around = trial.quantity("internal", Target.LCR, FeatureSet.LBLA, Learner.HISTOGRAM_BOOSTING)
+    alone = trial.quantity("internal", PredictionTarget.LCR, FeatureSet.SP, Learner.HISTOGRAM_BOOSTING)
+    around = trial.quantity("internal", PredictionTarget.LCR, FeatureSet.LBLA, Learner.HISTOGRAM_BOOSTING)
     assert around.r2 > 0.7 > alone.r2
 
 
 def test_links_that_never_come_are_foretold_as_none(trial):
-    assert (trial.foretold("external", Target.NNL, FeatureSet.ALL, Learner.EXTRA_TREES) == 0).all()
+    assert (trial.predicted("external", PredictionTarget.NNL, FeatureSet.ALL, Learner.EXTRA_TREES) == 0).all()
     assert np.isnan(trial.presence("external", FeatureSet.ALL, Learner.EXTRA_TREES).recall)
 
 
 def test_unseen_sites_can_be_kept_apart(trial):
     some = trial.train.take(trial.train.table.page < 100)
     assert set(some.table.page.tolist()) == set(range(100))
-    assert len(some.truth("internal", Target.NL)) == 200
+    assert len(some.truth("internal", PredictionTarget.NL)) == 200

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from recrawl.estimate.estimators import ESTIMATORS
-from recrawl.estimate.point import PointBelief
-from recrawl.estimate.tempo_state import Places
+from recrawl.estimate.operational.factor_state import PageGroups
+from recrawl.estimate.point_evidence import PointBelief
 from recrawl.model import Verdict
-from recrawl.simulate.laws import Poisson
-from recrawl.simulate.rate_methods import InWallTime, method_of
-from recrawl.simulate.rate_trials import Population, run_trial, score
-from recrawl.simulate.sampling import Irregular, Truth, sample
+from recrawl.simulate.change_processes import PoissonProcess
+from recrawl.simulate.sampling import IrregularVisits, PageTruth, sample
 from recrawl.time import DAY
+from recrawl_lab.trials.rate_trials import InWallTime, RatePopulation, method_of, run_trial, score
 
 PAGES, SPAN = 400, 600 * DAY
 
@@ -23,12 +22,12 @@ def web():
     """A population of Poisson pages, its true rates, and visits to it."""
     rng = np.random.default_rng(5)
     rate = np.exp(rng.normal(np.log(1 / 30), 1.2, PAGES)) / DAY
-    changes = Poisson().times(rate, 0.0, SPAN, rng)
+    changes = PoissonProcess().times(rate, 0.0, SPAN, rng)
     cluster = np.arange(PAGES) // 20
-    places = Places(cluster, np.arange(PAGES // 20) // 5, np.full(PAGES, np.nan))
-    population = Population(places, np.zeros(PAGES), np.full(PAGES, SPAN), changes)
-    truth = Truth(np.zeros(PAGES), np.full(PAGES, np.inf), changes, 0.0, SPAN)
-    return population, rate, sample(truth, Irregular(), rng)
+    places = PageGroups(cluster, np.arange(PAGES // 20) // 5, np.full(PAGES, np.nan))
+    population = RatePopulation(places, np.zeros(PAGES), np.full(PAGES, SPAN), changes)
+    truth = PageTruth(np.zeros(PAGES), np.full(PAGES, np.inf), changes, 0.0, SPAN)
+    return population, rate, sample(truth, IrregularVisits(), rng)
 
 
 class Oracle:

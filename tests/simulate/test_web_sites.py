@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.simulate.sites import Growth, Mixture, lognormal_rates, power_rates, synthetic_web, tree_site
-from recrawl.simulate.web import PageKind
+from recrawl.simulate.sites import PageMixture, SiteGrowth, lognormal_rates, power_rates, synthetic_web, tree_site
+from recrawl.simulate.virtual_web import PageKind
 from recrawl.time import DAY
 
 START = 1_700_000_000.0
@@ -42,7 +42,7 @@ def test_the_tree_is_complete_and_links_both_ways(pages, outdegree):
 @given(st.integers(0, 2**32))
 @settings(max_examples=30, deadline=None)
 def test_what_comes_and_goes_does_so_at_a_change_of_the_page_that_shows_it(seed):
-    web = site(seed=seed, growth=Growth(appearing=0.5, vanishing=0.5, cross_links=1.0))
+    web = site(seed=seed, growth=SiteGrowth(appearing=0.5, vanishing=0.5, cross_links=1.0))
     assert web.unexplained_links() == 0
     row = web.changes.row_of_event()
     assert np.all(web.changes.times > web.born[row])
@@ -51,7 +51,7 @@ def test_what_comes_and_goes_does_so_at_a_change_of_the_page_that_shows_it(seed)
 
 
 def test_growth_brings_late_births_deaths_and_passing_links():
-    web = site(400, growth=Growth(appearing=0.3, vanishing=0.2, cross_links=1.0))
+    web = site(400, growth=SiteGrowth(appearing=0.3, vanishing=0.2, cross_links=1.0))
     leaves = 350
     assert np.sum(web.born > START) == pytest.approx(0.3 * leaves, rel=0.3)
     assert np.sum(np.isfinite(web.died)) == pytest.approx(0.2 * leaves, rel=0.4)
@@ -67,7 +67,7 @@ def test_growth_brings_late_births_deaths_and_passing_links():
 
 def test_a_quiet_site_neither_grows_nor_shrinks():
     web = tree_site(
-        "still", np.zeros(30), start=0.0, end=DAY, rng=np.random.default_rng(0), growth=Growth(0.9, 0.9, 2.0)
+        "still", np.zeros(30), start=0.0, end=DAY, rng=np.random.default_rng(0), growth=SiteGrowth(0.9, 0.9, 2.0)
     )
     assert len(web.changes.times) == 0
     assert np.all(web.born == 0.0)
@@ -75,7 +75,7 @@ def test_a_quiet_site_neither_grows_nor_shrinks():
 
 
 def test_mixture_makes_data_of_leaves_and_hides_some():
-    web = site(500, mixture=Mixture(rdf=0.2, json=0.2, csv=0.2, private=0.1))
+    web = site(500, mixture=PageMixture(rdf=0.2, json=0.2, csv=0.2, private=0.1))
     for kind in (PageKind.RDF, PageKind.JSON, PageKind.CSV):
         assert np.mean(web.kind == kind) == pytest.approx(0.2, abs=0.07)
     assert web.kind[0] == PageKind.HTML
@@ -87,7 +87,7 @@ def test_mixture_makes_data_of_leaves_and_hides_some():
 @given(st.integers(1, 300), st.integers(1, 12))
 @settings(max_examples=30, deadline=None)
 def test_paths_are_unique(pages, outdegree):
-    web = site(pages, outdegree=outdegree, mixture=Mixture(private=0.5))
+    web = site(pages, outdegree=outdegree, mixture=PageMixture(private=0.5))
     assert len(set(web.path)) == pages
 
 

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.simulate.web import Links, VirtualWeb, join
-from recrawl.simulate.web_events import EventTimes
+from recrawl.simulate.event_times import EventTimes
+from recrawl.simulate.virtual_web import VirtualWeb, WebLinks, join
 
 times = st.floats(0, 100).map(lambda t: round(t, 1))
 
@@ -12,15 +12,15 @@ times = st.floats(0, 100).map(lambda t: round(t, 1))
 @st.composite
 def webs(draw):
     pages = draw(st.integers(1, 5))
-    lives = [sorted(draw(st.lists(times, min_size=1, max_size=4, unique=True))) for _ in range(pages)]
+    lifetimes = [sorted(draw(st.lists(times, min_size=1, max_size=4, unique=True))) for _ in range(pages)]
     changes = [sorted(draw(st.lists(times, max_size=6))) for _ in range(pages)]
     page = st.integers(0, pages - 1)
     links = draw(st.lists(st.tuples(page, page, times, st.one_of(times, st.just(np.inf))), max_size=8))
-    return lives, changes, links
+    return lifetimes, changes, links
 
 
-def build(lives, changes, links, host="a.living.test"):
-    pages = len(lives)
+def build(lifetimes, changes, links, host="a.living.test"):
+    pages = len(lifetimes)
     rows = lambda table: np.repeat(np.arange(pages), [len(row) for row in table])  # noqa: E731
     flat = lambda table: [time for row in table for time in row]  # noqa: E731
     columns = [[link[place] for link in links] for place in range(4)]
@@ -31,9 +31,9 @@ def build(lives, changes, links, host="a.living.test"):
         title=[str(page) for page in range(pages)],
         kind=np.zeros(pages, np.uint8),
         rate=np.full(pages, np.nan),
-        lives=EventTimes.of(rows(lives), flat(lives), pages),
+        lifetimes=EventTimes.of(rows(lifetimes), flat(lifetimes), pages),
         changes=EventTimes.of(rows(changes), flat(changes), pages),
-        links=Links.of(*columns, pages=pages),
+        links=WebLinks.of(*columns, pages=pages),
         start=0.0,
         end=100.0,
     )
@@ -41,18 +41,18 @@ def build(lives, changes, links, host="a.living.test"):
 
 @given(webs(), times, times)
 def test_columns_answer_as_plain_loops_do(facts, a, b):
-    lives, changes, links = facts
-    web = build(lives, changes, links)
+    lifetimes, changes, links = facts
+    web = build(lifetimes, changes, links)
     every = np.arange(len(web))
     low, high = min(a, b), max(a, b)
-    alive = [sum(t <= a for t in row) % 2 == 1 for row in lives]
+    alive = [sum(t <= a for t in row) % 2 == 1 for row in lifetimes]
     assert web.version(every, a).tolist() == [sum(t <= a for t in row) for row in changes]
     assert web.alive(every, a).tolist() == alive
     assert web.changes_between(low, high).tolist() == [sum(low < t <= high for t in row) for row in changes]
-    modified = [max([t for t in row if t <= a], default=life[0]) for row, life in zip(changes, lives, strict=True)]
+    modified = [max([t for t in row if t <= a], default=life[0]) for row, life in zip(changes, lifetimes, strict=True)]
     assert web.modified(every, a).tolist() == modified
-    assert web.born.tolist() == [row[0] for row in lives]
-    assert web.died.tolist() == [row[-1] if len(row) % 2 == 0 else np.inf for row in lives]
+    assert web.born.tolist() == [row[0] for row in lifetimes]
+    assert web.died.tolist() == [row[-1] if len(row) % 2 == 0 else np.inf for row in lifetimes]
     there = [(s, t) for s, t, added, removed in links if added <= a < removed and alive[s]]
     assert sorted(zip(*(column.tolist() for column in web.links_between(a)), strict=True)) == sorted(there)
 
@@ -72,8 +72,8 @@ def test_one_page_agrees_with_the_columns(facts, now):
 
 @given(webs())
 def test_links_without_a_reason_are_counted(facts):
-    lives, changes, links = facts
-    reasons = [set(life) | set(row) for life, row in zip(lives, changes, strict=True)]
+    lifetimes, changes, links = facts
+    reasons = [set(life) | set(row) for life, row in zip(lifetimes, changes, strict=True)]
     without = sum(t not in reasons[s] for s, _, *ends in links for t in ends if np.isfinite(t))
     assert build(*facts).unexplained_links() == without
 
@@ -100,7 +100,7 @@ def test_columns_of_unequal_length_are_refused():
             web.title,
             web.kind,
             web.rate,
-            web.lives,
+            web.lifetimes,
             web.changes,
             web.links,
             web.start,

@@ -1,11 +1,14 @@
+import runpy
 import shutil
 import uuid
+from pathlib import Path
 
 import psycopg
 import pytest
 
 from recrawl.store import open_store
-from recrawl.store.schema import metadata
+
+metadata = runpy.run_path(str(Path(__file__).with_name("schema.py")))["metadata"]
 
 
 @pytest.fixture(scope="session")

@@ -11,10 +11,10 @@ import time
 
 import numpy as np
 
-import recrawl.store.postgres
-import recrawl.store.sqlite  # noqa: F401 - loaded before the fork
+import recrawl.store.engine.postgres
+import recrawl.store.engine.sqlite  # noqa: F401 - loaded before the fork
 from recrawl.model import Validators, Verdict, Visits
-from recrawl.store import open_store, segments
+from recrawl.store import history, open_store
 
 BATCH = 600
 
@@ -25,7 +25,7 @@ def tell(**what):
 
 def write(location, first):
     """Record batch after batch, and say so after each."""
-    segments.SEGMENT_VISITS = 2_000
+    history.SEGMENT_VISITS = 2_000
     store = open_store(location)
     pages = np.arange(1, BATCH + 1)
     for batch in range(first, first + 1_000):

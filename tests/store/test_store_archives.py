@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recrawl.model import Visits
-from recrawl.store.values import CaptureRecord, Captures, Claims, ImportMark, MementoState
+from recrawl.store.store_values import CaptureColumns, CaptureRecord, ClaimColumns, ImportMark, MementoState
 
 
 def some_captures(page, time, *, status=200, digest=None):
     n = len(page)
-    return Captures(
+    return CaptureColumns(
         np.asarray(page),
         np.asarray(time, dtype=float),
         np.full(n, status),
@@ -58,7 +58,7 @@ def test_captures_and_mark_are_one_transaction(store):
 
 def test_claims_are_kept_beside_the_truth(store):
     pages = store.discover(["http://a.example/", "http://b.example/"], 0.0)
-    claims = Claims(
+    claims = ClaimColumns(
         pages,
         np.array([5.0, 5.0]),
         ["http://a.example/sitemap.xml"] * 2,
@@ -82,7 +82,7 @@ A, B = b"A" * 20, b"B" * 20
 def one(page, *, status=200, mime="text/html", digest=A, size=-1, place=("", -1)):  # noqa: PLR0913 - the columns
     """A list of one capture at time 1."""
     file, offset = place
-    return Captures(
+    return CaptureColumns(
         page, np.ones(1), np.array([status]), [mime], [digest], np.array([size]), [file], *[np.array([offset])] * 2
     )
 
@@ -144,7 +144,7 @@ def test_the_best_record_of_a_capture_stands_whichever_came_first(store, several
 
 def joined(parts):
     """Lists of one capture as one list."""
-    return Captures(
+    return CaptureColumns(
         np.array([part.page[0] for part in parts], np.int64),
         np.ones(len(parts)),
         np.array([part.status[0] for part in parts], np.int64),
@@ -174,7 +174,7 @@ def test_pages_wait_only_for_what_is_new_or_asked_for_anew(store):
     both = some_captures(pages, [1.0, 1.0], digest=A)
     store.add_captures(both)
     assert store.unjudged().tolist() == pages[1:].tolist()
-    store.add_captures(both, anew=True)
+    store.add_captures(both, restart=True)
     assert store.unjudged().tolist() == pages.tolist()
     store.set_read(pages)
     assert len(store.unread()) == 0

@@ -7,9 +7,9 @@ import pytest
 
 from recrawl.crawl.clock import RealClock
 from recrawl.model import Outcome, Validators, Verdict, Visits
-from recrawl.model.robots import RobotsCopy
+from recrawl.model.captures import RobotsCopy
 from recrawl.store import open_store
-from recrawl.store.values import LinksSeen
+from recrawl.store.store_values import LinksSeen
 from recrawl.time import DAY, HOUR
 
 NOW = 1.79e9
@@ -83,6 +83,42 @@ def test_visits_that_go_on_beyond_the_clock_may_be_as_true_as_those_before_it(st
     assert found.misdated == store.misdated().visits == 0
     assert len(store.visits()) == 36 * len(pages)
     assert (store.due(pages) <= NOW + DAY).all()  # and yet the crawl goes on
+
+
+def test_visits_made_by_a_clock_behind_what_is_recorded_are_marked(store, location, pages):
+    """The clock is set back by three days into a crawl that ran all the time: until it has come that far again."""
+    for hours in range(0, 9 * 24, 6):
+        store.record(Visits.of(pages, NOW - 5 * DAY + hours * HOUR, verdict=Verdict.UNCHANGED))
+    before = store.visits()
+    found = store.repair_ahead(NOW, lease_time=120.0)
+    assert found.behind_until == before.time.max()
+    made = Visits.of(pages, NOW + HOUR + np.arange(6), outcome=Outcome.FETCHED, verdict=Verdict.CHANGED)
+    for _ in range(2):  # a call whose answer was lost is repeated
+        store.record(made, due=np.full(6, NOW + DAY), behind_until=found.behind_until)
+    late = Visits.of(pages, found.behind_until + np.array([-2.0, -1.0, -0.5, 1.0, 2.0, 3.0]), verdict=Verdict.CHANGED)
+    store.record(late, behind_until=found.behind_until)
+    with open_store(location) as again:
+        marked = again.misdated_visits()
+        assert len(marked) == again.misdated().visits == 6 + 3
+        assert set(marked.time.tolist()) == {*made.time.tolist(), *late.time[:3].tolist()}
+        assert set(marked.outcome.tolist()) == {Outcome.FETCHED}
+        stand = again.visits()
+        assert len(stand) == len(before) + 3
+        assert stand.time[stand.verdict == Verdict.CHANGED].tolist() == late.time[3:].tolist()
+        assert (again.due(pages) == NOW + DAY).all()  # and yet the crawl goes on
+    assert store.repair_ahead(NOW + 9 * DAY, lease_time=120.0).behind_until == 0.0
+
+
+def test_visits_made_behind_are_marked_when_the_clock_leaps_over_those_it_took_for_wrong(store, pages):
+    visit(store, pages, NOW - 2 * HOUR)
+    assert store.repair_ahead(NOW - 400 * DAY, lease_time=120.0).misdated == 6  # they stand apart, a year from now
+    visit(store, pages[:4], NOW - 400 * DAY + HOUR)
+    found = store.repair_ahead(NOW, lease_time=120.0)
+    assert (found.restored, found.misdated) == (6, 4)
+    assert store.visits().time.min() == NOW - 2 * HOUR
+    assert store.misdated_visits().time.max() < NOW - 399 * DAY
+    assert store.misdated().visits == len(store.misdated_visits()) == 4
+    assert not store.repair_ahead(NOW, lease_time=120.0)
 
 
 def test_a_pause_that_was_asked_for_lasts_as_long(store, pages):

@@ -50,7 +50,7 @@ def move_when_the_lock_is_taken(patch, move):
         def __exit__(self, *_error):
             pass
 
-    patch.setattr("recrawl.store.sqlite._one_opens", Lock())
+    patch.setattr("recrawl.store.engine.sqlite._one_opens", Lock())
 
 
 def move_when_the_file_is_opened(patch, move):
@@ -60,7 +60,7 @@ def move_when_the_file_is_opened(patch, move):
         move()
         return connect(*arguments, **named)
 
-    patch.setattr("recrawl.store.sqlite.apsw.Connection", connect_late)
+    patch.setattr("recrawl.store.engine.sqlite.apsw.Connection", connect_late)
 
 
 @pytest.mark.parametrize("when", [move_when_the_lock_is_taken, move_when_the_file_is_opened])
@@ -335,7 +335,7 @@ def test_a_full_disk_of_the_server(postgres_location):
 @pytest.mark.parametrize("engine", ["postgres"])
 def test_a_worker_that_is_stopped_within_a_transaction_does_not_hold_up_others_for_ever(location, monkeypatch):
     """Its connection lives on, and with it the locks on rows: the server undoes what it began, and it does it again."""
-    monkeypatch.setattr("recrawl.store.postgres.LONGEST_STOP", 0.3)
+    monkeypatch.setattr("recrawl.store.engine.postgres.LONGEST_STOP", 0.3)
     with open_store(location) as stopped, open_store(location) as other:
         pages = stopped.discover(["http://a.example/"], 1.0)
         begun, go_on, tries = threading.Event(), threading.Event(), []

@@ -1,10 +1,12 @@
+import threading
+
 import numpy as np
 import pytest
 
-from recrawl.detect.learned_noise import NoiseEvidence
-from recrawl.model import NoiseCounts, Outcome, Visits
-from recrawl.model.failures import OUR_FAULT
-from recrawl.store.values import Conduct, Lessons
+from recrawl.detect.noise.learned_noise import NoiseEvidence
+from recrawl.model import NoiseCounts, Outcome, Verdict, Visits
+from recrawl.model.visits import OUR_FAULT
+from recrawl.store.store_values import LearnedFacts, ValidatorCounts
 
 
 @pytest.fixture
@@ -13,7 +15,7 @@ def pages(store):
 
 
 def counts(rows):
-    return NoiseCounts(*np.array(rows, np.int64).reshape(-1, 11).T)
+    return NoiseCounts(*np.array(rows, np.int64).reshape(-1, 13).T)
 
 
 def as_rows(noise):
@@ -21,33 +23,33 @@ def as_rows(noise):
 
 
 def test_a_fingerprint_stays_until_another_is_told(store, pages):
-    store.record(Visits.of(pages[:3], 1.0), lessons=Lessons([b"one", b"", b"three\0"]))
+    store.record(Visits.of(pages[:3], 1.0), learned_facts=LearnedFacts([b"one", b"", b"three\0"]))
     assert store.fingerprints(pages[:3]) == [b"one", b"", b"three\0"]
-    store.record(Visits.of(pages[:3], 2.0), lessons=Lessons([b"", b"two", b"3"]))
+    store.record(Visits.of(pages[:3], 2.0), learned_facts=LearnedFacts([b"", b"two", b"3"]))
     assert store.fingerprints(pages[[2, 1, 0, 0, 3]]) == [b"3", b"two", b"one", b"one", b""]
     assert store.fingerprints(pages[:0]) == []
 
 
 def test_of_two_visits_in_a_batch_the_later_tells_the_fingerprint(store, pages):
-    store.record(Visits.of(pages[[0, 0]], [1.0, 2.0]), lessons=Lessons([b"old", b"new"]))
+    store.record(Visits.of(pages[[0, 0]], [1.0, 2.0]), learned_facts=LearnedFacts([b"old", b"new"]))
     assert store.fingerprints(pages[:1]) == [b"new"]
 
 
 def test_noise_adds_up_over_parts_and_batches(store, pages):
     visit = Visits.of(pages[:1], 1.0)
     part = 2**40
-    one, other = (1, 0, part, 1, 0, 2, 1, 0, 4, 1, 0), (1, 0, 7, 1, 1, 0, 0, 1, 0, 0, 1)
-    store.record(visit, lessons=Lessons(noise=counts([one, other, (1, 3, 7, 1, 1, 0, 0, 1, 0, 0, 1)])))
-    again = [(1, 0, 7, 1, 0, 0, 0, 0, 1, 0, 0), (2, 0, 7, 0, 0, 1, 1, 0, 0, 2**61, 0)]
-    store.record(visit, lessons=Lessons(noise=counts(again)))
-    twice = [(1, 0, 7, 1, 1, 0, 0, 2, 0, 0, 8), (1, 0, 7, 3, 0, 0, 0, 0, 8, 0, 0)]
-    store.record(visit, lessons=Lessons(noise=counts(twice)))
-    store.record(visit, lessons=Lessons(noise=counts([])))
+    one, other = (1, 0, part, 1, 0, 1, 1, 2, 1, 0, 4, 1, 0), (1, 0, 7, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1)
+    store.record(visit, learned_facts=LearnedFacts(noise=counts([one, other, (1, 3, 7, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1)])))
+    again = [(1, 0, 7, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0), (2, 0, 7, 0, 0, 0, 0, 1, 1, 0, 0, 2**61, 0)]
+    store.record(visit, learned_facts=LearnedFacts(noise=counts(again)))
+    twice = [(1, 0, 7, 1, 1, 1, 0, 0, 0, 2, 0, 0, 8), (1, 0, 7, 3, 0, 2, 2, 0, 0, 0, 8, 0, 0)]
+    store.record(visit, learned_facts=LearnedFacts(noise=counts(twice)))
+    store.record(visit, learned_facts=LearnedFacts(noise=counts([])))
     expected = [
-        (1, 0, 7, 6, 2, 0, 0, 3, 9, 0, 9),
+        (1, 0, 7, 6, 2, 4, 2, 0, 0, 3, 9, 0, 9),
         one,
-        (1, 3, 7, 1, 1, 0, 0, 1, 0, 0, 1),
-        (2, 0, 7, 0, 0, 1, 1, 0, 0, 2**61, 0),
+        (1, 3, 7, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1),
+        (2, 0, 7, 0, 0, 0, 0, 1, 1, 0, 0, 2**61, 0),
     ]
     assert as_rows(store.noise()) == expected
     assert as_rows(store.noise(np.array([2]))) == expected[3:]
@@ -62,18 +64,21 @@ def test_old_evidence_on_noise_fades_as_it_does_in_memory(store, pages):
         differed = chance.random() < (0.9 if number < 40 else 0.1)
         near = number % 3 != 0
         bit = 1 << int(chance.integers(62))
-        row = (1, 0, 7, near, near and differed, not near, not near and differed)
+        tested = near and (differed or number % 2 == 0)
+        row = (1, 0, 7, near, near and differed, tested, tested and not differed, not near, not near and differed)
         sets = (bit * (near and differed), bit * (near and not differed), bit * (not near and differed))
         more = NoiseEvidence.counted(counts([(*row, *sets, sets[0])]))
-        store.record(visit, lessons=Lessons(noise=more))
+        store.record(visit, learned_facts=LearnedFacts(noise=more))
         kept = kept.plus(more)
         assert as_rows(store.noise()) == as_rows(kept)
     assert kept.near[0] <= 24
 
 
 def test_evidence_on_noise_can_be_forgotten(store, pages):
-    rows = [(host, page, part, 1, 1, 0, 0, 1, 0, 0, 1) for host in (1, 2) for page in (0, 1, 2) for part in (5, 6)]
-    store.record(Visits.of(pages[:1], 1.0), lessons=Lessons(noise=counts(rows)))
+    rows = [
+        (host, page, part, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1) for host in (1, 2) for page in (0, 1, 2) for part in (5, 6)
+    ]
+    store.record(Visits.of(pages[:1], 1.0), learned_facts=LearnedFacts(noise=counts(rows)))
     store.trim_noise(1, np.array([5]), np.array([2]))
     assert [row[:3] for row in as_rows(store.noise(np.array([1])))] == [(1, 0, 6), (1, 1, 5), (1, 1, 6)]
     store.trim_noise(1, np.empty(0, np.int64), np.empty(0, np.int64))
@@ -83,18 +88,20 @@ def test_evidence_on_noise_can_be_forgotten(store, pages):
 
 
 def test_the_conduct_of_hosts_adds_up(store, pages):
-    conduct = Conduct(np.array([2, 1, 2]), np.array([1, 1, 1]), np.array([0, 1, 1]), np.array([0, 0, 1]))
+    validator_trust = ValidatorCounts(
+        np.array([2, 1, 2]), np.array([1, 1, 1]), np.array([0, 1, 1]), np.array([0, 0, 1])
+    )
     for time in (1.0, 2.0):
-        store.record(Visits.of(pages[:1], time), lessons=Lessons(conduct=conduct))
+        store.record(Visits.of(pages[:1], time), learned_facts=LearnedFacts(validator_trust=validator_trust))
     hosts = store.hosts()
     assert (hosts.checks.tolist(), hosts.lies.tolist(), hosts.restless.tolist()) == ([2, 4], [2, 2], [0, 2])
 
 
 def test_a_refused_batch_teaches_nothing(store, pages):
     with pytest.raises(ValueError, match="no finite time"):
-        store.record(Visits.of(pages[:1], np.nan), lessons=Lessons([b"x"]))
+        store.record(Visits.of(pages[:1], np.nan), learned_facts=LearnedFacts([b"x"]))
     with pytest.raises(ValueError, match="zip"):
-        store.record(Visits.of(pages[:1], 1.0), lessons=Lessons([b"x", b"y"]))
+        store.record(Visits.of(pages[:1], 1.0), learned_facts=LearnedFacts([b"x", b"y"]))
     assert store.fingerprints(pages[:1]) == [b""]
     assert len(store.visits()) == 0
 
@@ -200,3 +207,17 @@ def test_a_page_that_breaks_our_code_twice_is_quarantined_until_a_visit_goes_wel
     visit(4.0, Outcome.FETCHED, 200)
     assert store.quarantined() == 0
     assert not len(store.failing(9))
+
+
+def test_a_thread_reads_visits_while_others_use_the_store(store, pages):
+    """It takes seconds where there are millions, and the event loop would wait for the lock."""
+    store.record(Visits.of(pages, np.full(len(pages), 100.0), outcome=Outcome.FETCHED, verdict=Verdict.UNCHANGED))
+    found = []
+
+    def work(_session):
+        reader = threading.Thread(target=lambda: found.append(store.observations(since=0.0, beside=True)), daemon=True)
+        reader.start()
+        reader.join(60)
+
+    store._database.read(work)
+    assert [len(visits) for visits in found] == [len(pages)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from recrawl.model.robots import RobotsCopy
+from recrawl.model.captures import RobotsCopy
 from recrawl.time import DAY
 
 NOW = 1_700_000_000.0

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from recrawl.model import ChangeKind, Validators, Verdict, Visits
 from recrawl.store import open_store
-from recrawl.store.values import CaptureRecord, Lessons, LinksSeen
+from recrawl.store.store_values import CaptureRecord, LearnedFacts, LinksSeen
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_who_lost_a_lease_changes_nothing_that_another_worker_found(three_hosts)
             captures=[where],
             worker="late",
             host_ready=np.array([90.0]),
-            lessons=Lessons(fingerprints=[b"print"]),
+            learned_facts=LearnedFacts(fingerprints=[b"print"]),
             on_lost=lambda pages: lost.append(pages.tolist()),
         )
     assert lost == [[2]]

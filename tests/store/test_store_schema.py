@@ -1,8 +1,10 @@
+import runpy
 import shutil
 import sqlite3
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -14,7 +16,8 @@ from alembic.script import ScriptDirectory
 from recrawl.model import UNMEASURED, VISIT_COLUMNS
 from recrawl.store import migrate, open_store
 from recrawl.store.migrate import MIGRATIONS, REVISIONS, VERSION_TABLE
-from recrawl.store.schema import metadata
+
+metadata = runpy.run_path(str(Path(__file__).with_name("schema.py")))["metadata"]
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from recrawl.errors import StoreError
 from recrawl.model import Outcome, Verdict, Visits
 from recrawl.store import FoundPages, SiteProgress, SiteStep, open_store
-from recrawl.store.site_values import SiteCounts
+from recrawl.store.store_values import SiteCounts
 
 LARGEST = 2**63 - 1
 NONE = FoundPages(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))

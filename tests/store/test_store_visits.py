@@ -4,8 +4,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recrawl.model import UNCOUNTED, ChangeKind, Histories, Outcome, Verdict, Visit, Visits
-from recrawl.store import CaptureRecord, open_store, segments
-from recrawl.store.values import ImportMark
+from recrawl.store import CaptureRecord, history, open_store
+from recrawl.store.store_values import ImportMark
 
 
 def same(one, other):
@@ -17,7 +17,7 @@ def same(one, other):
 @pytest.fixture
 def small_segments(monkeypatch):
     """Segments that fill after a handful of visits, so that few visits go through all that many would."""
-    monkeypatch.setattr(segments, "SEGMENT_VISITS", 7)
+    monkeypatch.setattr(history, "SEGMENT_VISITS", 7)
 
 
 def some_visits(rng, pages, count, start=0.0):
@@ -99,7 +99,7 @@ def test_columns_that_do_not_fit_are_refused_whole(store):
 
 
 when = st.integers(0, 30).map(float)
-looks = st.fixed_dictionaries(
+observations = st.fixed_dictionaries(
     {
         "outcome": st.sampled_from(list(Outcome)),
         "verdict": st.sampled_from(list(Verdict)),
@@ -112,8 +112,8 @@ looks = st.fixed_dictionaries(
 @st.composite
 def batches_of_visits(draw):
     """Batches, in which the same visit may come again, in the same batch or later."""
-    known = draw(st.dictionaries(st.tuples(st.integers(1, 6), when), looks, min_size=1, max_size=40))
-    visits = [Visit(page, time, **look) for (page, time), look in known.items()]
+    known = draw(st.dictionaries(st.tuples(st.integers(1, 6), when), observations, min_size=1, max_size=40))
+    visits = [Visit(page, time, **observation) for (page, time), observation in known.items()]
     batches = draw(st.lists(st.lists(st.sampled_from(visits), max_size=20), max_size=4))
     return [Visits.from_rows(batch) for batch in batches]
 
@@ -161,7 +161,7 @@ def test_what_is_read_is_what_was_recorded(new_location, small_segments, batches
 
 def test_few_pages_among_many_visits(store, monkeypatch):
     """Few pages are looked up by key, many are read from the packs: the answer is the same."""
-    monkeypatch.setattr(segments, "SEGMENT_VISITS", 500)
+    monkeypatch.setattr(history, "SEGMENT_VISITS", 500)
     rng = np.random.default_rng(7)
     pages = store.discover([f"http://h{n % 5}.example/{n}" for n in range(50)], 0.0)
     visits = some_visits(rng, pages, 3_000)
@@ -179,7 +179,7 @@ def test_a_full_segment_is_packed_and_its_rows_stay(store, small_segments):
     [(count, visits)] = store._database.read(lambda session: session.rows(session.statements.segments))
     assert (count, visits) == (3, 16)
     packs = store._database.read(lambda session: session.rows(session.statements.packs_between, -np.inf, np.inf, 0, 10))
-    assert [segments.unpack(pack)["time"].tolist() for _, pack in packs] == [
+    assert [history.unpack(pack)["time"].tolist() for _, pack in packs] == [
         [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
         [7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0],
     ]
@@ -289,7 +289,7 @@ def test_looks_at_few_pages_are_those_among_all_visits_as_segments_fill(store, s
         if batch == 7:
             store.withdraw(some[:1], times[:1])
         for wanted in (ids[:1], ids[3:5], ids[[8, 0]], ids):
-            found, whole = store.looks(wanted), store.visits(pages=wanted)
+            found, whole = store.observations(wanted), store.visits(pages=wanted)
             for name in ("page", "time", "outcome", "verdict", "kinds"):
                 assert getattr(found, name).tolist() == getattr(whole, name).tolist(), (batch, name)
-    assert len(store.looks(np.empty(0, np.int64))) == 0
+    assert len(store.observations(np.empty(0, np.int64))) == 0

@@ -9,8 +9,8 @@ from datetime import datetime
 import numpy as np
 import pytest
 
-from recrawl.cli.demo_archive import OldArchive, town
 from recrawl.crawl.clock import RealClock
+from recrawl_testweb.demo.demo_archive import DemoArchive, town
 
 YEARS = 3
 
@@ -20,12 +20,12 @@ def test_the_archivist(follow):
     reader = follow("archivist.md", ports=(8080, 8090), instead={"--years 10": f"--years {YEARS}"})
     made = reader.until("recrawl demo").out
     captures, port = int(re.search("([\\d,]+) captures", made)[1].replace(",", "")), int(re.search(r":(\d+)/", made)[1])
-    asked = OldArchive(73, YEARS, 1, port)
+    asked = DemoArchive(73, YEARS, 1, port)
     web = town(asked, RealClock().now())
     home = f"http://town.localhost:{port}/"
 
     said = reader.until("recrawl import").out
-    assert f"{captures:,} records taken from {4 * YEARS} sources" in said
+    assert f"{captures:,} records imported from {4 * YEARS} sources" in said
 
     assessed = reader.until("recrawl assess")
     assert f"in {4 * YEARS} crawls" in assessed.out
@@ -40,7 +40,7 @@ def test_the_archivist(follow):
     rates = dict(zip((web.url(page, port) for page in range(73)), web.rate, strict=True))
     assert min(rates[url] for url in blurring) > np.quantile(web.rate, 0.8)
 
-    ours, old = (float(re.search(r"expected: ([\d.]+) of", reader.until("--plan").out)[1]) for _ in range(2))
+    ours, old = (float(re.search(r"Expected: ([\d.]+) of", reader.until("--plan").out)[1]) for _ in range(2))
     assert ours > old
 
     stated = reader.until("recrawl capture").out

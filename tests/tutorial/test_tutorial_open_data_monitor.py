@@ -7,7 +7,7 @@ from collections import defaultdict
 from datetime import datetime
 from pathlib import Path
 
-from recrawl.cli.demo_portal import SETTINGS, source_path
+from recrawl_testweb.demo.demo_serve import PORTAL_SETTINGS, source_path
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tutorial" / "open-data-monitor.md"
 QUICKLY = {
@@ -31,21 +31,21 @@ def truth_of(folder):
 
 def looks_of(folder):
     """Times and verdicts of the visits that were answered, by URL, in order."""
-    looks = defaultdict(list)
+    observations = defaultdict(list)
     with (folder / "visits.csv").open(encoding="utf-8", newline="") as lines:
         for row in csv.DictReader(lines):
             if row["outcome"] in {"fetched", "not modified"}:
-                looks[row["url"]].append((float(row["time"]), row["verdict"]))
-    return {url: sorted(some) for url, some in looks.items()}
+                observations[row["url"]].append((float(row["time"]), row["verdict"]))
+    return {url: sorted(some) for url, some in observations.items()}
 
 
-def judged(looks, changes):
+def judged(observations, changes):
     """Changes, reports and true reports between the first look and the last, one look after the other."""
-    first = min(some[0][0] for some in looks.values())
-    last = max(some[-1][0] for some in looks.values())
-    happened = sum(first <= when <= last for url in looks for when in changes[url])
+    first = min(some[0][0] for some in observations.values())
+    last = max(some[-1][0] for some in observations.values())
+    happened = sum(first <= when <= last for url in observations for when in changes[url])
     reported = true = 0
-    for url, some in looks.items():
+    for url, some in observations.items():
         known = some[0][0]
         for when, verdict in some[1:]:
             if verdict == "changed":
@@ -66,11 +66,11 @@ def test_the_page_leads_to_recall_and_precision_that_are_right(follow):
     outage = reader.until("list failing")
     assert "unreachable" in outage.out
     reader.rest()
-    looks, changes = looks_of(reader.folder), truth_of(reader.folder)
-    queries = [url for url in looks if "/sparql?query=" in url]
-    files = [url.rpartition(".")[2] for url in looks if url.endswith((".json", ".csv"))]
-    assert (len(looks), len(queries)) == (SOURCES, 1)
-    assert (files.count("json"), files.count("csv"), sum("/id/" in url for url in looks)) == (4, 4, 4)
+    observations, changes = looks_of(reader.folder), truth_of(reader.folder)
+    queries = [url for url in observations if "/sparql?query=" in url]
+    files = [url.rpartition(".")[2] for url in observations if url.endswith((".json", ".csv"))]
+    assert (len(observations), len(queries)) == (SOURCES, 1)
+    assert (files.count("json"), files.count("csv"), sum("/id/" in url for url in observations)) == (4, 4, 4)
 
     told = (reader.folder.parent / f"{reader.folder.name}-printed" / "0.out").read_text(encoding="utf-8")
     found, shown = (
@@ -79,12 +79,12 @@ def test_the_page_leads_to_recall_and_precision_that_are_right(follow):
     )
     assert list(found) == list(shown) == ["source", "JSON", "CSV", "RDF", "SPARQL", "all"]
     assert found["source"] == shown["source"]
-    happened, reported, true = judged(looks, changes)
+    happened, reported, true = judged(observations, changes)
     assert found["all"][:4] == [str(number) for number in (SOURCES, happened, reported, true)]
     assert found["all"][4:6] == [f"{true / happened:.0%}", f"{true / reported:.0%}"]
 
     false = 0
-    for url, some in looks.items():
+    for url, some in observations.items():
         later = [when for when, _ in some[2:]] + [math.inf]
         for (before, _), (_, verdict), after in zip(some, some[1:], later, strict=False):
             # The portal may answer a moment after our clock was read, so a change up to the next look counts.
@@ -94,5 +94,5 @@ def test_the_page_leads_to_recall_and_precision_that_are_right(follow):
 
 def test_the_portal_says_to_do_the_same():
     text = PAGE.read_text(encoding="utf-8")
-    assert all(f"--set {key}={value}" in text for key, value in SETTINGS.items())
+    assert all(f"--set {key}={value}" in text for key, value in PORTAL_SETTINGS.items())
     assert all(f"http://127.0.0.1:8080{source_path(number)}" in text for number in range(SOURCES - 1))

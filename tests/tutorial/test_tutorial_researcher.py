@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from recrawl.cli.demo_archive import OldArchive, town
 from recrawl.crawl.clock import RealClock
 from recrawl.time import DAY
+from recrawl_testweb.demo.demo_archive import DemoArchive, town
 
 TESTS = Path(__file__).resolve().parents[1]
 YEARS = 2
@@ -37,12 +37,12 @@ def test_the_researcher(follow):
     (reader.folder / "tests").symlink_to(TESTS)
     made = reader.until("recrawl demo").out
     captures, port = (int(re.search(p, made)[1].replace(",", "")) for p in (r"([\d,]+) captures", r":(\d+)/"))
-    assert f"{captures:,} records taken" in reader.until("recrawl import").out  # the archive told of all of them
+    assert f"{captures:,} records imported" in reader.until("recrawl import").out  # the archive told of all of them
     assert "Visits: 0 new" in reader.until("timemap").out
     done = reader.rest()
     day = reader.folder / "day"
 
-    web = town(OldArchive(73, YEARS, 1, port), RealClock().now())
+    web = town(DemoArchive(73, YEARS, 1, port), RealClock().now())
     rates = dict(zip((web.url(page, port) for page in range(73)), web.rate * DAY, strict=True))
     with (day / "rates.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))

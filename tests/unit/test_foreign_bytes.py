@@ -12,29 +12,28 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recrawl.detect import decoded, judge
+from recrawl.detect import classify_change, decoded
 from recrawl.detect.body import MOST_CHUNKS
-from recrawl.detect.rdf import canonical_rdf
-from recrawl.detect.results import canonical_results
+from recrawl.detect.data.rdf import canonical_rdf
+from recrawl.detect.data.sparql_results import canonical_results
 from recrawl.errors import InputError
-from recrawl.fetch.patience import asked_patience
-from recrawl.fetch.sparql import _cap
-from recrawl.fetch.sparql_answers import Rows, Statements
-from recrawl.formats.arc import index_arc
-from recrawl.formats.captures import Report
+from recrawl.fetch.access.sparql import GraphPages, SelectPages, _cap
+from recrawl.fetch.http.response_headers import retry_after
+from recrawl.formats.cdx.zipnum import read_zipnum
+from recrawl.formats.columnar.capture_batches import ReadReport
 from recrawl.formats.dates import w3c_time
-from recrawl.formats.git_log import _commits
+from recrawl.formats.git.git_history import _commits
+from recrawl.formats.memento.timemap import read_timemap
 from recrawl.formats.sitemap import read_sitemap
-from recrawl.formats.sniff import Format, sniff_bytes
-from recrawl.formats.timemap import read_timemap
-from recrawl.formats.unchunking import Unchunking
-from recrawl.formats.warc_fetches import read_fetches
-from recrawl.formats.warc_fields import parse_date
-from recrawl.formats.warc_reader import index_warc
-from recrawl.formats.zipnum import read_zipnum
+from recrawl.formats.sniff import SourceFormat, sniff_bytes
+from recrawl.formats.warc.arc import index_arc
+from recrawl.formats.warc.warc_fields import parse_date
+from recrawl.formats.warc.warc_payload import ChunkedDecoder
+from recrawl.formats.warc.warc_reader import index_warc
 from recrawl.model import Capture
 from recrawl.model.nested_data import reason_not_to_parse
 from recrawl.time import FIRST_SECOND, LAST_SECOND, from_http_date, to_http_date, to_iso, to_timestamp14
+from recrawl_lab.experiments.crawl_time_logs import read_fetches
 
 SIZES = ["FFFFFFFFFFFFFFFF", "7FFFFFFFFFFFFFFF", "8000000000000000", "FFFFFFFFFFFFFFFE", "0FFFFFFFFFFFFFFFFFFF"]
 DIGITS = "9" * 5_000
@@ -70,8 +69,8 @@ def test_a_chunk_of_any_size_is_a_chunk_that_is_cut(size, before):
     assert decoded(capture) == (b"abc" if before else b"") + (
         b"rest of it" if fits else size.encode() + b"\r\nrest of it"
     )
-    judge(capture, None)
-    digest = Unchunking(hashlib.sha1())
+    classify_change(capture, None)
+    digest = ChunkedDecoder(hashlib.sha1())
     digest.update(body)
     assert digest.finished().digest() == hashlib.sha1(decoded(capture)).digest()
 
@@ -80,7 +79,7 @@ def test_a_record_with_such_a_chunk_is_imported(tmp_path):
     block = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFF\r\nrest"
     head = b"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://x/\r\nWARC-Date: 2020-01-01T00:00:00Z\r\n"
     (tmp_path / "a.warc").write_bytes(head + b"Content-Length: %d\r\n\r\n" % len(block) + block + b"\r\n\r\n")
-    [batch] = index_warc(tmp_path / "a.warc", Report())
+    [batch] = index_warc(tmp_path / "a.warc", ReadReport())
     assert batch.num_rows == 1
 
 
@@ -89,8 +88,8 @@ def test_no_http_date_raises(text):
     when = from_http_date(text)
     assert when is None or FIRST_SECOND <= when <= LAST_SECOND
     for status in (429, 503):
-        asked_patience(answer(f"Retry-After: {text}", b"", status=status))
-    judge(answer(f"Last-Modified: {text}\r\nDate: {text}", b"x"), None)
+        retry_after(answer(f"Retry-After: {text}", b"", status=status))
+    classify_change(answer(f"Last-Modified: {text}\r\nDate: {text}", b"x"), None)
 
 
 @given(
@@ -117,7 +116,7 @@ def test_dates_of_sitemaps_archives_and_timemaps(text):
     page = f"<urlset><url><loc>http://x/a</loc><lastmod>{text}</lastmod></url></urlset>"
     read_sitemap(answer("Content-Type: text/xml", page.encode()))
     link = f'<http://x/>; rel="original", <http://a/1>; rel="memento"; datetime="{text}"'
-    read_timemap(link.encode(), "map", Report())
+    read_timemap(link.encode(), "map", ReadReport())
 
 
 @pytest.mark.parametrize("said", [DIGITS, "²", "-1", "", "0", "999999999999999999999"])
@@ -128,7 +127,7 @@ def test_a_cap_that_is_no_number_is_none(said):
 @pytest.mark.parametrize("length", ["9" * 60_000, "99999999999999999999", "-99999999999999999999"])
 def test_an_arc_record_of_any_length_is_told(tmp_path, length):
     (tmp_path / "a.arc").write_text(f"http://x/ 1.2.3.4 20200101000000 text/html {length}\nhello\n")
-    report = Report()
+    report = ReadReport()
     with suppress(InputError):
         assert list(index_arc(tmp_path / "a.arc", report)) == []
     assert report.bad
@@ -138,7 +137,7 @@ def test_an_arc_record_of_any_length_is_told(tmp_path, length):
 def test_an_arc_line_of_blanks_takes_no_time(tmp_path, line):
     (tmp_path / "a.arc").write_text(f"{line}x\n")
     with suppress(InputError):
-        assert list(index_arc(tmp_path / "a.arc", Report())) == []
+        assert list(index_arc(tmp_path / "a.arc", ReadReport())) == []
 
 
 @pytest.mark.parametrize("took", ["²", DIGITS, "-1"])
@@ -146,7 +145,7 @@ def test_the_time_of_a_fetch_may_be_anything(tmp_path, took):
     block = f"fetchTimeMs: {took}\r\n".encode()
     head = b"WARC/1.0\r\nWARC-Type: metadata\r\nWARC-Target-URI: http://x/\r\nWARC-Date: 2020-01-01T00:00:00Z\r\n"
     (tmp_path / "a.warc").write_bytes(head + b"Content-Length: %d\r\n\r\n" % len(block) + block + b"\r\n\r\n")
-    assert list(read_fetches(tmp_path / "a.warc", Report())) == []
+    assert list(read_fetches(tmp_path / "a.warc", ReadReport())) == []
 
 
 @pytest.mark.parametrize(
@@ -165,14 +164,14 @@ def test_the_time_of_a_fetch_may_be_anything(tmp_path, took):
     ],
 )
 def test_what_only_begins_like_a_format_is_told_at_once(head):
-    assert sniff_bytes(head, "x") is Format.UNKNOWN
+    assert sniff_bytes(head, "x") is SourceFormat.UNKNOWN
 
 
 def test_seeds_and_sitemaps_with_comments_are_still_told():
-    assert sniff_bytes(b"# one\n\n  # two\n \nhttp://a.org/\n") is Format.SEEDS
+    assert sniff_bytes(b"# one\n\n  # two\n \nhttp://a.org/\n") is SourceFormat.SEEDS
     begin = b'<?xml version="1.0"?>\n<!-- a --> <?b c?>\n<!DOCTYPE urlset [<!ENTITY a "b">]>\n'
-    assert sniff_bytes(begin + b"<urlset>") is Format.SITEMAP
-    assert sniff_bytes(b'<?xml version="1.0"?><!-- a --><x:feed>') is Format.FEED
+    assert sniff_bytes(begin + b"<urlset>") is SourceFormat.SITEMAP
+    assert sniff_bytes(b'<?xml version="1.0"?><!-- a --><x:feed>') is SourceFormat.FEED
 
 
 RDF_HEAD = '<r:RDF xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://e/"><r:Description r:about="http://s/">'
@@ -202,10 +201,10 @@ def test_entities_are_never_expanded(name, encoding, charset):
     """The old code gave each of these to a parser that filled the memory of the machine."""
     body = BOMBS[name].encode(encoding)
     for mime in ("application/rdf+xml", "application/sparql-results+xml", "application/xml", "application/atom+xml"):
-        judged = judge(answer(f"Content-Type: {mime}{charset}", body), None)
+        judged = classify_change(answer(f"Content-Type: {mime}{charset}", body), None)
         assert judged.validators.digest
-    for take in (Statements("http://e/"), Rows(ordered=False, distinct=False)):
-        mime = "application/rdf+xml" if isinstance(take, Statements) else "application/sparql-results+xml"
+    for take in (GraphPages("http://e/"), SelectPages(ordered=False, distinct=False)):
+        mime = "application/rdf+xml" if isinstance(take, GraphPages) else "application/sparql-results+xml"
         with pytest.raises(InputError):
             take.add(body, mime)
     with pytest.raises(InputError):
@@ -233,9 +232,9 @@ def test_no_codec_that_is_no_encoding_reads_a_sitemap(codec):
 
 def test_numbers_in_json_may_be_longer_than_python_reads():
     body = json.dumps({"a": 1}).replace("1", DIGITS).encode()
-    judged = judge(answer("Content-Type: application/json", body), None)
+    judged = classify_change(answer("Content-Type: application/json", body), None)
     assert judged.validators.digest
-    read_timemap(b'{"mementos": {"list": [{"datetime": %s, "uri": "x"}]}}' % DIGITS.encode(), "map", Report())
+    read_timemap(b'{"mementos": {"list": [{"datetime": %s, "uri": "x"}]}}' % DIGITS.encode(), "map", ReadReport())
 
 
 def test_of_countless_chunks_the_first_are_taken_apart_and_the_rest_stays():
@@ -244,7 +243,7 @@ def test_of_countless_chunks_the_first_are_taken_apart_and_the_rest_stays():
     found = decoded(answer("Transfer-Encoding: chunked", body))
     assert found == b"a" * MOST_CHUNKS + b"1\r\na\r\n" * 2 + b"0\r\n\r\n"
     for size in (7, 4_096, len(body)):
-        digest = Unchunking(hashlib.sha1())
+        digest = ChunkedDecoder(hashlib.sha1())
         for at in range(0, len(body), size):
             digest.update(body[at : at + size])
         assert digest.finished().digest() == hashlib.sha1(found).digest()
@@ -274,9 +273,9 @@ def test_records_that_each_claim_the_rest_of_a_file_do_not_have_it_read_for_each
     path = tmp_path / "x"
     path.write_bytes(record * (5_000_000 // len(record)))
     with pytest.raises(InputError, match="claim more bytes"):
-        list(index(path, Report()))
+        list(index(path, ReadReport()))
     path.write_bytes(record * 3)
-    report = Report()
+    report = ReadReport()
     assert sum(batch.num_rows for batch in index(path, report)) == 3
     assert report.bad == 3
 
@@ -297,7 +296,7 @@ def test_commits_of_any_time_are_moved_into_our_years():
 @pytest.mark.parametrize("part", ["x" * 5_000, "a\0b"])
 def test_a_part_whose_name_no_file_can_have_is_missing(tmp_path, part):
     (tmp_path / "a.idx").write_text(f"org,a)/ 20200101000000\t{part}\t0\t100\t1\n")
-    report = Report()
+    report = ReadReport()
     assert list(read_zipnum(tmp_path / "a.idx", report)) == []
     assert report.bad
 
@@ -307,7 +306,7 @@ def test_half_a_character_in_a_timemap_costs_its_memento_only(half):
     good = {"uri": "http://archive.example/20200101000000/http://a.example/", "datetime": "2020-01-01T00:00:00Z"}
     mementos = {"list": [good | ({"uri": "http://x/20200101000000/http://\ud800/"} if half == "uri" else {}), good]}
     whole = {"original_uri": "http://\ud800/" if half == "original_uri" else "", "mementos": mementos}
-    report = Report()
+    report = ReadReport()
     found = read_timemap(json.dumps(whole).encode(), "fuzz", report).mementos
     assert [one.original for one in found] == ["http://a.example/"] * (half == "uri")
     assert report.bad == 2 - len(found)

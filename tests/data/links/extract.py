@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from recrawl.cli.link_data import link_data
-from recrawl.predict.features import look_around
-from recrawl.predict.link_periods import Periods, period_counts
-from recrawl.predict.text_space import learn_semantics
+from recrawl.app.predict.link_data import link_data
+from recrawl.predict.features.feature_extraction import look_around
+from recrawl.predict.features.text_space import learn_semantics
+from recrawl.predict.related.look_back_look_around import LinkPeriods, period_counts
 from recrawl.time import DAY
 
 END = 1_727_740_800.0
@@ -27,7 +27,7 @@ def main(folder: Path) -> None:
     """Pages of all sites that were there when learning begins, with their related pages among them."""
     told = link_data(folder)
     rng = np.random.default_rng(1)
-    periods = Periods(END, 91 * DAY, PERIODS)
+    periods = LinkPeriods(END, 91 * DAY, PERIODS)
     begin = float(periods.edges[BACK])
     there = told.alive(begin) & told.recorded_at(END)
     kept = np.zeros(len(there), np.bool_)
