@@ -4,7 +4,7 @@
     uv run python benchmarks/capture.py --pages 100000
     uv run python benchmarks/capture.py --sensitivity          sizes guessed wrong, and estimated on the way
     uv run python benchmarks/capture.py --compare              what every strategy reaches on two small sites
-    uv run python benchmarks/capture.py --memory               bytes a page, and whether they grow with the site
+    uv run python benchmarks/capture.py --memory               bytes per page, and whether they grow with the site
 
 Online strategies are walked from the home page through a tree of eight links a page, beside breadth-first, which only
 keeps a queue. A decision is one ``next_page`` with the ``discover`` of the links of that page, both made by the walk.
@@ -23,13 +23,12 @@ import numpy as np
 from figures import note, options_of
 from scipy.optimize import linear_sum_assignment
 
-from recrawl.assess.blur import average_blur
-from recrawl.assess.coherence import expected_coherence
-from recrawl.capture import OFFLINE, REVISITING, STRATEGIES, Terms
-from recrawl.capture.best_valley import best_valley
-from recrawl.capture.pyramid import pyramid
-from recrawl.capture.sharc_optimal import optimal, sharc_optimal
-from recrawl.capture.sharc_selective import sharc_selective
+from recrawl.assess.site_capture.blur_coherence import average_blur, expected_coherence
+from recrawl.capture import OFFLINE, REVISITING, STRATEGIES, CaptureTerms
+from recrawl.capture.visit_revisit.best_valley import best_valley
+from recrawl.capture.visit_revisit.pyramid import pyramid
+from recrawl.capture.visit_revisit.sharc_optimal import optimal, sharc_optimal
+from recrawl.capture.visit_revisit.sharc_selective import sharc_selective
 from recrawl.capture.walk import LinkGraph, walk
 from recrawl.model import CapturePlan, FloatArray
 from recrawl.simulate.sites import power_rates
@@ -112,13 +111,13 @@ def line(name: str, rate: FloatArray, seconds: float, plan: CapturePlan, baselin
 
 
 def decisions(pages: int, seed: int) -> None:
-    """Decisions a second of every online strategy, the size given and not."""
+    """Decisions per second of every online strategy, the size given and not."""
     rate, graph = rates(pages, seed), tree(pages, 8)
     baseline = 0.0
     print(f"\n{'strategy':<44}{'pages':>11}{'decisions/s':>13}{'of breadth-first':>18}")
     for name in ["bfs", *ONLINE]:
         for expected in (pages, None) if name != "bfs" else (pages,):
-            strategy = STRATEGIES[name](Terms(delay=1.0, expected=expected))
+            strategy = STRATEGIES[name](CaptureTerms(delay=1.0, expected=expected))
             seconds = timed(walk, strategy, graph, np.array([0]), rate)[0]
             baseline = baseline or seconds
             label = name if expected else f"{name}, size not given"
@@ -131,7 +130,7 @@ def memory(pages: int, seed: int) -> None:
     """Bytes that each further page takes at the peak, between a quarter of the site and half, and half and all."""
     peaks = []
     for part in (pages // 4, pages // 2, pages):
-        strategy = STRATEGIES[DEFAULT](Terms(delay=1.0, expected=None))
+        strategy = STRATEGIES[DEFAULT](CaptureTerms(delay=1.0, expected=None))
         walk(strategy, tree(part, 8), np.array([0]), rates(part, seed))
         peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
     first, second = (peaks[1] - peaks[0]) / (pages // 4), (peaks[2] - peaks[1]) / (pages // 2)
@@ -171,7 +170,7 @@ def compare(pages: int) -> None:
         for leaves in ("cold", "hot"):
             rate = power_rates(pages, leaves=leaves)
             seeds = np.arange(pages) if name in OFFLINE else np.array([0])
-            plan = walk(STRATEGIES[name](Terms(delay=1.0)), graph, seeds, rate).plan()
+            plan = walk(STRATEGIES[name](CaptureTerms(delay=1.0)), graph, seeds, rate).plan()
             figures += f"{coherence(rate, plan) if name in REVISITING else blur(rate, plan):>13,.2f}"
         print(f"{name:<34}{'' if name not in REVISITING else ' ' * 26}{figures}")
 
@@ -184,7 +183,7 @@ def blur(rate: FloatArray, plan: CapturePlan) -> float:
 def loss(name: str, graph: LinkGraph, rate: FloatArray, guess: float | None) -> float:
     """Average blur, or expected incoherent pages, of a capture with that guess of the size."""
     expected = None if guess is None else max(round(guess * len(rate)), 1)
-    plan = walk(STRATEGIES[name](Terms(delay=1.0, expected=expected)), graph, np.array([0]), rate).plan()
+    plan = walk(STRATEGIES[name](CaptureTerms(delay=1.0, expected=expected)), graph, np.array([0]), rate).plan()
     if name in REVISITING:
         return len(rate) - coherence(rate, plan)
     return blur(rate, plan)
@@ -213,7 +212,7 @@ def anywhere(pages: int, links: int, rng: np.random.Generator) -> LinkGraph:
 
 
 def as_printed(rate: FloatArray) -> CapturePlan:
-    """SHARC Algorithm 5 with both sums made anew for every page (as corrected in the papers page of the docs)."""
+    """SHARC Algorithm 5 with both sums made again for every page (as corrected in the papers page of the docs)."""
     hottest = np.argsort(-rate, kind="stable")
     fast, hopeful = rate[hottest], [0]
     hopeless: list[int] = []

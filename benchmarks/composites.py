@@ -18,16 +18,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from rich.progress import Progress
 
-from recrawl.assess.composite import ChoiceRule, CoherenceState, ResourceCaptures, choose
-from recrawl.assess.composite_pages import Composites, CompositeSummary, summary_of
-from recrawl.cli.assess_sources import Reading, read_archive
-from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
-from recrawl.crawl.composite_survey import captured_pages
-from recrawl.crawl.composites import CompositeReader
+from recrawl.app.assess.assess_sources import ReadOptions, read_archive
+from recrawl.app.progress import SilentBars
+from recrawl.assess.archive.composite_coherence import ChoiceRule, CoherenceState, ResourceCaptures, choose
+from recrawl.assess.archive.composite_pages import Composites, CompositeSummary, summary_of
+from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
 from recrawl.model import FloatArray, IntArray
 from recrawl.time import DAY
+from recrawl.transfer.composite_reader import CompositeReader
+from recrawl.transfer.composite_survey import captured_pages
 
 HERE = Path(__file__).resolve().parents[1]
 SUFFIXES = (".warc", ".warc.gz", ".arc", ".arc.gz", ".wacz")
@@ -84,9 +84,9 @@ def table(found: dict[ChoiceRule, CompositeSummary]) -> None:
 
 
 def of_files(files: list[Path]) -> Iterator[tuple[ChoiceRule, Composites]]:
-    """Every captured page of all files, judged by each rule."""
-    reading = Reading.of("0s", {}, digests_only=True)
-    with contextlib.redirect_stderr(io.StringIO()), read_archive(files, reading, Progress(disable=True)) as archive:
+    """Every captured page of all files, evaluated by each rule."""
+    reading = ReadOptions.of("0s", {}, digests_only=True)
+    with contextlib.redirect_stderr(io.StringIO()), read_archive(files, reading, SilentBars()) as archive:
         store = archive.store
         archived = ArchivedBytes(archive.warc, imported_into(store))
         chosen = captured_pages(store, np.arange(1, store.last_page() + 1), 1 << 30, archived.has)

@@ -45,7 +45,7 @@ WARM_UP = 500
 ROUNDS = 3
 """Turns of all crawlers whose speed is compared."""
 SAMPLE_EVERY = 1_000
-"""Pages between two looks at the memory."""
+"""Pages between two observations of the memory."""
 AIMS = 3, 2
 """How many times as fast as Scrapy's engine, and as the usual parts, a crawl is to be."""
 MIB = 1 << 20
@@ -168,7 +168,7 @@ def measure_speed(place: Web, fetches: int) -> None:
 
 
 def measure_floor(place: Web, fetches: int) -> None:
-    """The machine code that a crawl calls, part by part, beside what others take for a page."""
+    """The compiled code that a crawl calls, part by part, beside what others take for a page."""
     urls = page_urls(HOSTS, PAGES, place.port)
     often = [urls[number % len(urls)] for number in range(fetches + WARM_UP)]
     others = {"scrapy_engine": "Scrapy's engine alone", "usual_parts": "aiohttp, lxml, warcio, SQLite"}

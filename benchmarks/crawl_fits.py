@@ -1,6 +1,6 @@
 """How a crawl of many pages gets ready, goes on beside fits of its policy, and stops: ``crawl.py fits --pages N``.
 
-``recrawl run`` itself, as a process, on a store of so many pages with eight visits each. What the server of the pages
+``recrawl run`` itself, as a process, on a store of N pages with eight visits each. What the server of the pages
 sees tells how long the crawl was silent; what ``recrawl.log`` says tells how late its event loop was.
 """
 
@@ -34,7 +34,7 @@ _CORE = [sys.executable, "-m", "recrawl"]
 
 
 def populate(folder: Path, pages: int, port: int) -> None:
-    """A workspace with so many pages and their visits over the last two months."""
+    """A workspace with N pages and their visits over the last two months."""
     subprocess.run([*_CORE, "init", str(folder)], check=True, capture_output=True)
     rng, now = np.random.default_rng(1), RealClock().now()
     urls = page_urls(HOSTS, -(-pages // HOSTS), port)[:pages]
@@ -108,7 +108,7 @@ _SETTINGS = (
 
 
 def measure_fits(pages: int, seconds: float) -> None:
-    """Start, crawl beside fits for so many seconds, stop; then stop other runs while they get ready."""
+    """Start, crawl beside fits for N seconds, stop; then stop other runs while they get ready."""
     with tempfile.TemporaryDirectory() as place, web(200, small_document) as server:
         folder = Path(place) / "workspace"
         populate(folder, pages, server.port)
@@ -148,7 +148,7 @@ def _measure_run(command: list[str], folder: Path, server: Web, seconds: float) 
     beside = ((arrived > asked) & (arrived < fitted)).sum() / (fitted - asked)
     alone = ((arrived > fitted) & (arrived < stopped)).sum() / (stopped - fitted)
     told = _events(folder)
-    late = [event["details"]["seconds"] for event in told if event["message"] == "our own event loop was late"]
+    late = [event["details"]["seconds"] for event in told if event["message"] == "event loop stalled"]
     loop = [event["details"] for event in told if event["message"] == "event loop"]
     wrong = sum(event["message"] == "no host can be reached" for event in told)
     failed = sum(event["message"] == "visited" and event["logLevel"] == "warn" for event in told)

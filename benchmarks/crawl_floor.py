@@ -1,8 +1,8 @@
-"""What a page costs before anybody writes a line of Python: the machine code that a crawl calls, each part alone.
+"""What a page costs before anybody writes a line of Python: the compiled code that a crawl calls, each part alone.
 
 Each function does one part for as many pages as there are URLs, by a library's own loop where it has one, and tells of
-each page. What our own judge does beside (noise, parts, links, comparing) is left out, and so are the waits for the
-disk: the sum is less than any crawler with this pipeline can need, whatever it is written in.
+each page. What our own change detector does besides (noise, parts, links, comparing) is left out, and so are the waits
+for the disk: the sum is less than any crawler with this pipeline can need, whatever it is written in.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from crawl_web import DOCUMENTS, LINKS, document
 
-from recrawl.detect.shingles import SAMPLE, shingles_of
-from recrawl.formats.warc_records import COMPRESSION
+from recrawl.detect.text.shingles import SAMPLE, shingles_of
+from recrawl.formats.warc.warc_records import COMPRESSION
 from recrawl.store import open_store
 
 OnPage = Callable[[], None]
@@ -33,7 +33,7 @@ FINGERPRINT = 1_300
 PARTS = {
     "libcurl": "libcurl, into memory, no callbacks",
     "lexbor": "Lexbor: parse, text",
-    "shingles": "shingles, machine code",
+    "shingles": "shingles, compiled code",
     "digests": "SHA-1 of body, record and text",
     "compressed": "gzip of the record (isal, our level)",
     "rows": "SQLite rows of a page and its links",
@@ -82,7 +82,7 @@ def shingles(urls: Sequence[str], _folder: Path, on_page: OnPage) -> None:
     parser: Any = import_module("selectolax.lexbor").LexborHTMLParser
     texts = [parser(body).text().encode() for body in _bodies(range(DOCUMENTS))]
     for number in range(len(urls)):
-        assert len(shingles_of(texts[number % DOCUMENTS], SAMPLE, in_machine_code=True))
+        assert len(shingles_of(texts[number % DOCUMENTS], SAMPLE, use_kernels=True))
         on_page()
 
 
@@ -105,7 +105,7 @@ def compressed(urls: Sequence[str], _folder: Path, on_page: OnPage) -> None:
 def rows(urls: Sequence[str], folder: Path, on_page: OnPage) -> None:
     """Write what the store keeps of a page that is met for the first time, in transactions that wait for no disk."""
     apsw: Any = import_module("apsw")
-    statements: Any = import_module("recrawl.store.sqlite").SqliteSession.statements
+    statements: Any = import_module("recrawl.store.engine.sqlite").SqliteSession.statements
     with open_store(str(folder / "recrawl.db")) as store:
         pages = store.pages().id
     connection = apsw.Connection(str(folder / "recrawl.db"))
@@ -127,8 +127,8 @@ def rows(urls: Sequence[str], folder: Path, on_page: OnPage) -> None:
             captures = [(page, time, 200, "text/html", digest, 20_000, "a.warc.gz", 0, 4_000) for page, time in chosen]
             connection.executemany(statements.add_captures, captures)
             connection.executemany(statements.set_due, [(page, time + 9.0) for page, time in chosen])
-            looks = [(page, bytes(FINGERPRINT)) for page, _ in chosen]
-            connection.executemany(statements.live.set_fingerprints, looks)
+            observations = [(page, bytes(FINGERPRINT)) for page, _ in chosen]
+            connection.executemany(statements.live.set_fingerprints, observations)
         for _ in chosen:
             on_page()
     connection.close()

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recrawl.crawl.clock import RealClock
-from recrawl.crawl.controls import Orders
-from recrawl.crawl.driver import Pace
-from recrawl.crawl.judging import JudgingRules
-from recrawl.crawl.live import CrawlSettings, live_crawl
-from recrawl.crawl.parse_pool import ParseLimits
-from recrawl.crawl.scope import HostScope
-from recrawl.crawl.target import Visited
-from recrawl.detect.standards import Standards
+from recrawl.crawl.control.runtime_limits import RuntimeLimits
+from recrawl.crawl.visit.change_classifier import ClassifierRules
+from recrawl.crawl.visit.scope import HostScope
+from recrawl.crawl.visit.visit_target import VisitDone
+from recrawl.crawl.worker.crawl_assembly import WorkerSettings, live_crawl
+from recrawl.crawl.worker.crawl_worker import WorkerPace
+from recrawl.detect.change_criteria import ChangeCriteria
+from recrawl.parse.parse_pool import ParseLimits
 from recrawl.schedule.objectives import OBJECTIVES
-from recrawl.schedule.politeness import PolitenessRules
-from recrawl.schedule.valued import Valued
+from recrawl.schedule.policies.valued import ValuedPolicy
+from recrawl.schedule.politeness.host_politeness import PolitenessRules
 from recrawl.store import open_store
 from recrawl.urls import host_of
 
@@ -53,7 +53,7 @@ def crawl(folder: Path, worker: str, job: Job, on_page: Callable[[], None]) -> N
 async def _crawl(folder: Path, worker: str, job: Job, on_page: Callable[[], None]) -> None:
     clock, left = RealClock(), job.fetches
 
-    def told(visited: Sequence[Visited]) -> None:
+    def told(visited: Sequence[VisitDone]) -> None:
         nonlocal left
         for one in visited:
             assert one.capture is not None
@@ -64,18 +64,18 @@ async def _crawl(folder: Path, worker: str, job: Job, on_page: Callable[[], None
             driver.stop()
 
     with open_store(str(folder / "recrawl.db")) as store:
-        rules, standards = PolitenessRules(0.0, job.delay, job.delay, job.delay), Standards(in_machine_code=True)
-        settings = CrawlSettings(
+        rules, standards = PolitenessRules(0.0, job.delay, job.delay, job.delay), ChangeCriteria(use_kernels=True)
+        settings = WorkerSettings(
             budget=BUDGET,
             user_agent="benchmark/1.0 (+https://example.org/)",
             politeness=rules,
-            pace=Pace(concurrency=job.concurrency),
-            judging=JudgingRules(standards),
+            pace=WorkerPace(concurrency=job.concurrency),
+            classifier=ClassifierRules(standards),
             parsing=ParseLimits(),
         )
-        orders = Orders(BUDGET, politeness=rules, concurrency=job.concurrency, standards=standards)
+        orders = RuntimeLimits(BUDGET, politeness=rules, concurrency=job.concurrency, standards=standards)
         hosts = frozenset(host for url in store.urls(store.pages().id) if (host := host_of(url)))
-        policy = Valued(OBJECTIVES["archive"], shortest_interval=1.0)
+        policy = ValuedPolicy(OBJECTIVES["archive"], shortest_interval=1.0)
         async with live_crawl(
             worker,
             policy,

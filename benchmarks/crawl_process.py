@@ -15,11 +15,20 @@ import pkgutil
 import sys
 from contextlib import redirect_stdout, suppress
 
-PACKAGES = ("crawl", "fetch", "store", "detect", "schedule", "predict", "estimate", "capture", "formats")
-COMMANDS = (
-    *("run", "run_display", "wiring", "interrupts", "workspace", "configuration", "main", "verbs", "sources"),
-    *("verify", "backup", "restore", "export", "export_forms", "importing", "capture", "capture_run", "capture_output"),
+PACKAGES = (
+    "crawl",
+    "fetch",
+    "store",
+    "detect",
+    "schedule",
+    "predict",
+    "estimate",
+    "capture",
+    "formats",
+    "transfer",
+    "cli",
 )
+"""Packages whose modules commands import."""
 LIBRARIES = (
     *("pycurl", "apsw", "psycopg", "selectolax", "isal.igzip", "rich.live", "rich.progress", "rich.table"),
     *("uvloop", "scipy.special", "pyarrow.parquet"),
@@ -30,23 +39,24 @@ def load_everything() -> None:
     """Import all that commands need, and run once what is slow the first time."""
     for name in (f"recrawl.{package}" for package in PACKAGES):
         module = importlib.import_module(name)
-        for found in pkgutil.iter_modules(getattr(module, "__path__", [])):
-            importlib.import_module(f"{name}.{found.name}")
-    for name in (*(f"recrawl.cli.{command}" for command in COMMANDS), *LIBRARIES):
+        for found in pkgutil.walk_packages(module.__path__, f"{name}."):
+            if "migrations" not in found.name:
+                importlib.import_module(found.name)
+    for name in LIBRARIES:
         importlib.import_module(name)
     warm_up()
 
 
 def warm_up() -> None:
-    """Do once what loads more than modules: judge a page, which runs machine code, and read a command line."""
+    """Do once what loads more than modules: classify a page, which runs compiled code, and read a command line."""
     from recrawl.cli.main import main
-    from recrawl.detect import judge
-    from recrawl.detect.standards import Standards
+    from recrawl.detect import classify_change
+    from recrawl.detect.change_criteria import ChangeCriteria
     from recrawl.model import Capture
 
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
     body = b"<html><body><p>" + b"some words and 12:34 o'clock " * 40 + b"</p></body></html>"
-    judge(Capture("http://a.example/", 0.0, 200, head, body), None, Standards(in_machine_code=True))
+    classify_change(Capture("http://a.example/", 0.0, 200, head, body), None, ChangeCriteria(use_kernels=True))
     sys.argv = ["recrawl", "run", "--help"]
     with redirect_stdout(io.StringIO()), suppress(SystemExit):
         main()
@@ -61,7 +71,7 @@ def be_recrawl(arguments: list[str], said: str) -> None:
             os.dup2(output, descriptor)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         sys.argv = ["recrawl", *arguments]
-        from recrawl.cli.start import main
+        from recrawl.cli.entry import main
 
         main()
     except SystemExit as done:

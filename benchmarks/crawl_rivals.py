@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urljoin
 
 from recrawl.crawl.clock import RealClock
-from recrawl.detect.shingles import SAMPLE, shingles_of
+from recrawl.detect.text.shingles import SAMPLE, shingles_of
 
 AT_ONCE = 50
 """Requests at once, over all hosts."""
@@ -57,7 +57,7 @@ def scrapy_engine(urls: Sequence[str], _folder: Path, on_page: Callable[[], None
 def usual_parts(urls: Sequence[str], folder: Path, on_page: Callable[[], None]) -> None:
     """aiohttp, lxml, warcio and sqlite3: links, digest of the text, shingles, WARC with gzip, rows.
 
-    For shingles it has our own function in numpy, without machine code: a loop in Python takes five times as long.
+    For shingles it has our own function in numpy, without compiled code: a loop in Python takes five times as long.
     """
     import uvloop
 

@@ -19,8 +19,8 @@ from typing import cast
 
 import numpy as np
 
-from recrawl.living.prose import PLAIN, sentence
 from recrawl.model import FloatArray, IntArray
+from recrawl_testweb.page_render import PLAIN, sentence
 
 PAGE_BYTES = 20_000
 LINKS = 60
@@ -31,12 +31,12 @@ _PLACE = b"@@@@@@@@@@"
 
 
 def hosts(count: int) -> list[str]:
-    """So many loopback addresses."""
+    """N loopback addresses."""
     return [f"127.0.{number // 250}.{number % 250 + 1}" for number in range(count)]
 
 
 def page_urls(count: int, pages: int, port: int) -> list[str]:
-    """The URLs of so many pages on each of so many hosts; neighbours lie on different hosts."""
+    """The URLs of N pages on each of N hosts; neighbours lie on different hosts."""
     return [f"http://{host}:{port}/page/{number}.html" for number in range(pages) for host in hosts(count)]
 
 

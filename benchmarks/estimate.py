@@ -1,7 +1,9 @@
-"""Beliefs about millions of pages: visits a second, values a second, and from Parquet to beliefs for ten million pages.
+"""Beliefs about millions of pages.
+
+Visits per second, values a second, and from Parquet to beliefs for ten million pages.
 
     uv run python benchmarks/estimate.py                     speed of updates and of the value of a visit
-    uv run python benchmarks/estimate.py --parquet 200000    from a Parquet file of so many pages to beliefs
+    uv run python benchmarks/estimate.py --parquet 200000    from a Parquet file of 200,000 pages to beliefs
     uv run python benchmarks/estimate.py --parquet 10000000  in full: needs 3 GB of disk
 
 Baselines of the same run: scipy's brentq, page by page, for the visits it takes into account; the same sum in plain
@@ -27,15 +29,15 @@ from figures import note, options_of
 from scipy import optimize
 
 from recrawl.errors import require
-from recrawl.estimate import gamma, grid
-from recrawl.estimate.estimator import Evidence
-from recrawl.estimate.grid_prior import fit_priors
-from recrawl.estimate.posterior import Posterior
-from recrawl.formats.arrow import visits_from_table, visits_to_table
+from recrawl.estimate.estimator import RateEvidence
+from recrawl.estimate.posterior import gamma_posterior, grid_posterior
+from recrawl.estimate.posterior.grid_posterior import fit_priors
+from recrawl.estimate.posterior.posterior_estimators import Posterior
+from recrawl.formats.columnar.arrow_tables import visits_from_table, visits_to_table
 from recrawl.model import FloatArray, GammaBelief, GridBelief, Histories, Verdict, Visits
 from recrawl.model.arrays import offsets_of
 from recrawl.model.compiled import can_compile
-from recrawl.schedule.objectives import Freshness
+from recrawl.schedule.objectives import FreshnessObjective
 from recrawl.time import DAY
 
 START = 1.7e9
@@ -54,7 +56,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
     options = options_of(parser)
-    print("machine code" if can_compile() else "numpy alone: numba is not installed")
+    print("compiled code" if can_compile() else "numpy alone: numba is not installed")
     if options.read:
         _from_parquet(options.read)
     elif options.parquet:
@@ -69,15 +71,15 @@ def main() -> None:
         _values(options)
 
 
-# -- visits a second --------------------------------------------------------------------------
+# -- visits per second --------------------------------------------------------------------------
 
 
 def _updates(options: argparse.Namespace) -> None:
-    histories = _population(options.pages, options.looks, np.random.default_rng(options.seed))
+    histories = _population(options.pages, options.observations, np.random.default_rng(options.seed))
     pages, visits = len(histories), len(histories.gaps)
     host = histories.page // HOST_PAGES
     found, seconds = _timed(lambda: fit_priors(histories, (host,)), 1)
-    print(f"{pages:,} pages x {options.looks} looks, {len(found.groups[0]):,} hosts; priors in {seconds:.2f} s")
+    print(f"{pages:,} pages x {options.observations} looks, {len(found.groups[0]):,} hosts; priors in {seconds:.2f} s")
     of = found.rows((host,), pages)
     baseline = _brentq_visits(histories, options.baseline_pages)
     print(f"{'brentq, page by page (baseline)':<40} {baseline / 1e6:8.3f} M visits/s")
@@ -86,31 +88,31 @@ def _updates(options: argparse.Namespace) -> None:
     order = np.random.default_rng(1).permutation(pages)
     rounds = [
         (order, histories.gaps[histories.offsets[order] + k], histories.changed[histories.offsets[order] + k])
-        for k in range(options.looks)
+        for k in range(options.observations)
     ]
 
     on_grid, two_numbers = found.belief.take(of), GammaBelief(flat.a.copy(), flat.b.copy())
 
     def stream_grid(jump: float | None) -> None:
-        for looks in rounds:
-            grid.update(on_grid, *looks, found.belief, of=of, jump=jump)
+        for observations in rounds:
+            grid_posterior.update(on_grid, *observations, found.belief, of=of, jump=jump)
 
     def stream_gamma() -> None:
-        for looks in rounds:
-            gamma.update(two_numbers, *looks)
+        for observations in rounds:
+            gamma_posterior.update(two_numbers, *observations)
 
     work: dict[str, Callable[[], object]] = {
-        "grid, all looks at once": lambda: grid.fit(histories, found.belief, of=of),
-        "grid, all looks at once, no filter": lambda: grid.fit(histories, found.belief, of=of, jump=None),
-        "grid, one look after the other": lambda: stream_grid(grid.JUMP),
+        "grid, all looks at once": lambda: grid_posterior.fit(histories, found.belief, of=of),
+        "grid, all looks at once, no filter": lambda: grid_posterior.fit(histories, found.belief, of=of, jump=None),
+        "grid, one look after the other": lambda: stream_grid(grid_posterior.JUMP),
         "grid, one after the other, no filter": lambda: stream_grid(None),
-        "Gamma, all looks at once": lambda: gamma.fit(histories, flat),
+        "Gamma, all looks at once": lambda: gamma_posterior.fit(histories, flat),
         "Gamma, one look after the other": stream_gamma,
     }
     for name, run in work.items():
         _, seconds = _timed(run, options.repeat)
         print(f"{name:<40} {visits / seconds / 1e6:8.2f} M visits/s   {visits / seconds / baseline:8.0f} x baseline")
-        sizes = f"{pages:,} pages × {options.looks} looks"
+        sizes = f"{pages:,} pages × {options.observations} looks"
         note(name, visits / seconds, "visits/s", sizes, baseline=baseline, beside="brentq, page by page")
 
 
@@ -144,13 +146,13 @@ def _values(options: argparse.Namespace) -> None:
     """The value index: what a visit to each page is worth now."""
     pages = 1_000_000
     rng = np.random.default_rng(options.seed)
-    histories = _population(20_000, options.looks, rng)
-    known = Posterior()(Evidence(histories))
+    histories = _population(20_000, options.observations, rng)
+    known = Posterior()(RateEvidence(histories))
     belief = known.take(rng.integers(0, len(known), pages))
     elapsed = rng.exponential(20 * DAY, pages)
-    Freshness().value(belief.take(slice(9)), elapsed[:9])
+    FreshnessObjective().value(belief.take(slice(9)), elapsed[:9])
     _, baseline = _timed(lambda: _plain_value(belief, elapsed), 1)
-    _, seconds = _timed(lambda: Freshness().value(belief, elapsed), options.repeat)
+    _, seconds = _timed(lambda: FreshnessObjective().value(belief, elapsed), options.repeat)
     print(f"value of a visit to {pages:,} pages, {len(belief.rates)} rates")
     print(f"{'plain numpy (baseline)':<40} {pages / baseline / 1e6:8.2f} M pages/s")
     print(f"{'freshness':<40} {pages / seconds / 1e6:8.2f} M pages/s    {baseline / seconds:8.1f} x baseline")
@@ -176,7 +178,7 @@ def _write(file: Path, options: argparse.Namespace) -> None:
     rng = np.random.default_rng(options.seed)
     start, writer, rest = time.perf_counter(), None, None
     for first in range(0, options.parquet, 250_000):
-        visits = _visits(_population(min(250_000, options.parquet - first), options.looks - 1, rng, first))
+        visits = _visits(_population(min(250_000, options.parquet - first), options.observations - 1, rng, first))
         table = visits_to_table(visits)
         writer = writer or pq.ParquetWriter(file, table.schema, compression="zstd", compression_level=1)
         table = table if rest is None else pa.concat_tables([rest, table])
@@ -189,7 +191,7 @@ def _write(file: Path, options: argparse.Namespace) -> None:
     size = file.stat().st_size / 1e9
     took = time.perf_counter() - start
     print(
-        f"{options.parquet:,} pages x {options.looks} visits, {size:.2f} GB of Parquet, made in {took:.0f} s",
+        f"{options.parquet:,} pages x {options.observations} visits, {size:.2f} GB of Parquet, made in {took:.0f} s",
         flush=True,
     )
 
@@ -208,7 +210,7 @@ def _from_parquet(path: Path) -> None:
     priors, learning = _timed(lambda: fit_priors(histories, levels), 1, time.perf_counter)
     groups = " and ".join(f"{len(ids):,}" for ids in priors.groups)
     print(f"{'priors of ' + groups + ' groups':<40} {learning:8.1f} s   peak {_peak():5.2f} GB", flush=True)
-    known, fitting = _timed(lambda: Posterior().learn(Evidence(histories, levels), priors), 1, time.perf_counter)
+    known, fitting = _timed(lambda: Posterior().learn(RateEvidence(histories, levels), priors), 1, time.perf_counter)
     print(f"{'beliefs, ' + str(len(priors.belief.rates)) + ' rates':<40} {fitting:8.1f} s   peak {_peak():5.2f} GB")
     total = reading + learning + fitting
     print(f"{f'{len(known.belief):,} pages, all together':<40} {total:8.1f} s   {total / baseline:.1f} x baseline")
@@ -232,12 +234,12 @@ def _histories(file: Any) -> Histories:  # noqa: ANN401 - a pyarrow.parquet.Parq
 # -- what all use -----------------------------------------------------------------------------
 
 
-def _population(pages: int, looks: int, rng: np.random.Generator, first: int = 0) -> Histories:
+def _population(pages: int, observations: int, rng: np.random.Generator, first: int = 0) -> Histories:
     """Log-normal rates, half their log-variance between hosts; gaps around ten days."""
     page = np.arange(first, first + pages)
     of_host = np.random.default_rng(7).normal(0.0, 1.4, (first + pages) // HOST_PAGES + 1)
     rate = np.exp(of_host[page // HOST_PAGES] + rng.normal(0.0, 1.4, pages)) / (30 * DAY)
-    row = np.repeat(np.arange(pages), looks)
+    row = np.repeat(np.arange(pages), observations)
     gaps = rng.lognormal(np.log(10 * DAY), 1.0, len(row))
     changed = rng.random(len(row)) < -np.expm1(-rate[row] * gaps)
     nothing = np.full(pages, np.nan)
@@ -245,7 +247,7 @@ def _population(pages: int, looks: int, rng: np.random.Generator, first: int = 0
 
 
 def _visits(histories: Histories) -> Visits:
-    """The looks of histories of equal length, and the first one of each page."""
+    """The observations of histories of equal length, and the first one of each page."""
     pages = len(histories)
     gaps = histories.gaps.reshape(pages, -1)
     time_of = START + np.cumsum(np.concatenate([np.zeros((pages, 1)), gaps], axis=1), axis=1)

@@ -19,7 +19,7 @@ import numpy as np
 from figures import note, options_of
 from scipy import optimize
 
-from recrawl.estimate import mle, mle_kernels
+from recrawl.estimate import mle
 from recrawl.model import FloatArray, Histories
 from recrawl.model.compiled import can_compile
 
@@ -69,9 +69,9 @@ def _compare(title: str, histories: Histories, options: argparse.Namespace) -> N
     }
     if can_compile():
         columns = histories.offsets, histories.gaps, histories.changed
-        mle_kernels.rates(histories.offsets[:2], *columns[1:])  # compile
-        paths["machine code"] = lambda: mle.rates(histories)
-        paths["machine code, nothing joined"] = lambda: mle_kernels.rates(*columns, compress=False)
+        mle.compiled_rates(histories.offsets[:2], *columns[1:])  # compile
+        paths["compiled code"] = lambda: mle.rates(histories)
+        paths["compiled code, nothing joined"] = lambda: mle.compiled_rates(*columns, compress=False)
     best = dict.fromkeys(paths, math.inf)
     found = {}
     for _ in range(options.repeat):
@@ -87,7 +87,7 @@ def _compare(title: str, histories: Histories, options: argparse.Namespace) -> N
         error = max(abs(float(Decimal(float(one)) / true - 1)) for one, true in zip(rates, exact, strict=False))
         print(f"{name:<30} {speed:12,.0f} pages/s  {speed / baseline:7.1f} x brentq   relative error {error:.1e}")
         errors[name] = error
-    ours = "machine code" if "machine code" in found else "numpy"
+    ours = "compiled code" if "compiled code" in found else "numpy"
     sizes, kind = f"{len(histories):,} pages × {options.gaps} gaps", title.partition(" (")[0]
     speed = len(found[ours]) / best[ours]
     note(f"speed, {kind}", speed, "pages/s", sizes, baseline=baseline, beside="brentq, page by page")

@@ -19,7 +19,7 @@ class Figure:
     """One number that was measured."""
 
     name: str
-    """Within its benchmark; aims are named after it (``asked.py``)."""
+    """Within its benchmark; aims are named after it (``targets.py``)."""
     measured: float
     unit: str
     sizes: str

@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from asked import AIMS, Aim
 from figures import Figure
 from hashes import SHOWN, kept_hashes
 from kept import FOLDER, Result, all_aims, kept_results, reached
 from quality import EXPERIMENTS, quality_figures
 from quality_tables import TABLES
 from reasons import REASONS
+from targets import AIMS, Aim
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "figures.md"
 HEADS = ("figure", "aim", "measured", "baseline in the same run", "ratio", "reached", "sizes", "command", "run")

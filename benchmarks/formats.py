@@ -3,6 +3,7 @@
     uv run python benchmarks/formats.py                          made-up pages
     uv run python benchmarks/formats.py --pages FOLDER           real pages: HTML answers out of the WARC files there
     uv run python benchmarks/formats.py --gigabytes 5            memory of importing a large file
+    uv run python benchmarks/formats.py --members 200000         a WACZ package of 200,000 members
 
 Seconds are of the processor, so that other work on the machine does not count. Beside it, benchmarks/formats_index.py
 measures CDX and CDXJ, benchmarks/formats_warc.py indexing and writing of WARC, benchmarks/formats_text.py sitemaps
@@ -13,10 +14,12 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import resource
 import tempfile
 import time
 import warnings
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,15 +27,16 @@ from typing import Any
 import numpy as np
 from figures import note, options_of
 
-from recrawl.crawl.importing import Cleaning, Importer
-from recrawl.crawl.payloads import PayloadJudge
-from recrawl.detect import Standards
-from recrawl.formats.captures import RecordKind, Report
-from recrawl.formats.warc import WarcWriter
-from recrawl.formats.warc_reader import index_warc, read_capture
+from recrawl.detect import ChangeCriteria
+from recrawl.formats.columnar.capture_batches import ReadReport, RecordKind
+from recrawl.formats.wacz.wacz_reader import WaczReader
+from recrawl.formats.warc.warc_reader import index_warc, read_capture
+from recrawl.formats.warc.warc_writer import WarcWriter
 from recrawl.model import Capture
 from recrawl.store.open import open_store
 from recrawl.time import VirtualClock
+from recrawl.transfer.archive_import import CleaningRules, Importer
+from recrawl.transfer.payload_classifier import PayloadClassifier
 
 DAY = 86_400.0
 START = 1_700_000_000.0
@@ -44,6 +48,7 @@ def main() -> None:
     parser.add_argument("--pages", type=Path, help="folder with WARC files whose HTML pages are used")
     parser.add_argument("--versions", type=int, default=3, help="captures of each page, each a little different")
     parser.add_argument("--gigabytes", type=float, default=0.0, help="size of a file to import for its memory")
+    parser.add_argument("--members", type=int, default=0, help="members of a WACZ package to unpack")
     options = options_of(parser)
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
@@ -51,12 +56,16 @@ def main() -> None:
         if options.gigabytes:
             _memory(place, options.gigabytes)
             return
+        if options.members:
+            for count in (options.members // 10, options.members):
+                _unpack(place / f"{count}.wacz", count)
+            return
         bodies = list(_real(options.pages) if options.pages else _made_up())
         size = _write(place / "warc", bodies, options.versions)
         pages = len(bodies) * options.versions
         print(f"{pages:,} captures of {len(bodies):,} pages, {size / pages / 1e3:.0f} kB each on average")
         _write(place / "warm-up" / "warc", bodies[:3], options.versions)
-        _ours(place / "warm-up")  # loads what making a store needs, and machine code, once
+        _ours(place / "warm-up")  # loads what making a store needs, and compiled code, once
         ours = _timed(lambda: _ours(place))
         baseline = _timed(lambda: _baseline(place / "warc"))
         print(f"warcio + BeautifulSoup (lxml)   {pages / baseline:8.1f} captures/s")
@@ -78,7 +87,7 @@ def _real(folder: Path) -> Iterator[bytes]:
     from recrawl.errors import InputError
 
     for path in sorted(folder.rglob("*.warc*")):
-        for batch in index_warc(path, Report()):
+        for batch in index_warc(path, ReadReport()):
             for row in batch.to_pylist():
                 wanted = row["kind"] == RecordKind.RESPONSE and row["mime"] == "text/html" and row["status"] == 200
                 if not wanted or row["offset"] < 0:
@@ -116,13 +125,15 @@ def _write(folder: Path, bodies: list[bytes], versions: int) -> int:
 
 def _ours(place: Path) -> None:
     with open_store(str(place / "store.db"), create=True) as store:
-        importer, report = Importer(store, VirtualClock(START), Cleaning()), Report()
+        importer, report = Importer(store, VirtualClock(START), CleaningRules()), ReadReport()
         for path in sorted((place / "warc").glob("*.warc.gz")):
             importer.take(str(path), "1", index_warc(path, report), report, file=str(path))
         touched = store.unjudged()
         importer.judge()
-        standards = Standards(in_machine_code=True)  # as for every import that is worth measuring
-        PayloadJudge(store, lambda file, offset: read_capture(Path(file), offset), standards=standards).judge(touched)
+        standards = ChangeCriteria(use_kernels=True)  # as for every import that is worth measuring
+        PayloadClassifier(store, lambda file, offset: read_capture(Path(file), offset), standards=standards).judge(
+            touched
+        )
 
 
 def _baseline(folder: Path) -> dict[str, list[bool]]:
@@ -162,6 +173,27 @@ def _memory(place: Path, gigabytes: float) -> None:
     print(f"{(after - before) / 1e3:.0f} MB more than writing the file took")
     sizes = f"{written / 1e9:.1f} GB in {number:,} captures"
     note("memory", after / 1e3, "MB", sizes, baseline=before / 1e3, beside="writing the same file")
+
+
+def _unpack(path: Path, members: int) -> None:
+    """Print what it takes to find and check each member of a package; 1,000 of them are unpacked."""
+    data = b"WARC/1.1"
+    listed = {"hash": f"sha256:{hashlib.sha256(data).hexdigest()}", "bytes": len(data)}
+    names = [f"archive/{number}.warc" for number in range(members)]
+    with zipfile.ZipFile(path, "w") as package:
+        for name in names:
+            package.writestr(name, data)
+        package.writestr("datapackage.json", json.dumps({"resources": [{"path": name, **listed} for name in names]}))
+    began = time.process_time()
+    with WaczReader(path, ReadReport(strict=True)) as package_reader:
+        opened = time.process_time()
+        some = package_reader.warcs[:: max(members // 1_000, 1)][-1_000:]
+        folder = path.parent / f"unpacked {members}"
+        folder.mkdir()
+        for name in some:
+            package_reader.extract(name, folder)
+        each = (time.process_time() - opened) / len(some)
+    print(f"{members:,} members: opened in {opened - began:.2f} s, {each * 1e6:,.0f} us a member to unpack")
 
 
 if __name__ == "__main__":

@@ -21,9 +21,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from figures import note, options_of
 
-from recrawl.formats.captures import Report
-from recrawl.formats.cdx import HEADER, read_cdx
-from recrawl.formats.cdxj import read_cdxj
+from recrawl.formats.cdx.cdx_lines import HEADER, read_cdx
+from recrawl.formats.cdx.cdxj import read_cdxj
+from recrawl.formats.columnar.capture_batches import ReadReport
 from recrawl.time import to_timestamp14
 
 MIMES = ("text/html", "image/jpeg", "application/javascript", "text/css", "application/pdf")
@@ -35,18 +35,18 @@ def captures(count: int, rng: np.random.Generator) -> Iterator[tuple[str, ...]]:
     letters = np.array(list(ALPHABET))
     digests = ["".join(letters[row]) for row in rng.integers(0, 32, (10_000, 32))]
     stamps = [to_timestamp14(when) for when in 1.2e9 + rng.random(50_000) * 5e8]
-    for number, (dice, depth) in enumerate(zip(rng.random(count), rng.integers(0, 5, count), strict=True)):
+    for number, (seeded, depth) in enumerate(zip(rng.random(count), rng.integers(0, 5, count), strict=True)):
         path = (
             "/".join(f"section-{number * place % 997}" for place in range(depth)) + f"/Page_{number}.html?id={number}"
         )
         host = f"site{number % 5_000}"
-        revisit = dice < 0.1
+        revisit = seeded < 0.1
         yield (
             f"org,{host})/{path.lower()}",
             stamps[number % len(stamps)],
             f"http://www.{host}.org/{path}",
             "warc/revisit" if revisit else MIMES[number % len(MIMES)],
-            "" if revisit else "404" if dice > 0.95 else "200",
+            "" if revisit else "404" if seeded > 0.95 else "200",
             digests[number % len(digests)],
             str(300 + number % 90_000),
             str(number * 977 % 1_000_000_000),
@@ -123,9 +123,9 @@ def rate(work: Callable[[], int], lines: int, repeats: int = 3) -> float:
     return lines / best
 
 
-def rows(read: Callable[[BinaryIO, str, Report], Iterator[Any]], data: bytes) -> int:
+def rows(read: Callable[[BinaryIO, str, ReadReport], Iterator[Any]], data: bytes) -> int:
     """Read all and count."""
-    return sum(batch.num_rows for batch in read(io.BytesIO(data), "benchmark", Report(strict=True)))
+    return sum(batch.num_rows for batch in read(io.BytesIO(data), "benchmark", ReadReport(strict=True)))
 
 
 def main() -> None:

@@ -22,10 +22,10 @@ from figures import note, options_of
 from warcio.statusandheaders import StatusAndHeadersParser
 from warcio.warcwriter import WARCWriter
 
-from recrawl.formats.captures import RecordKind, Report
-from recrawl.formats.warc import WarcWriter
-from recrawl.formats.warc_reader import index_warc, read_capture
-from recrawl.formats.warc_stream import fastwarc
+from recrawl.formats.columnar.capture_batches import ReadReport, RecordKind
+from recrawl.formats.warc.warc_reader import index_warc, read_capture
+from recrawl.formats.warc.warc_stream import fastwarc
+from recrawl.formats.warc.warc_writer import WarcWriter
 from recrawl.model import Capture
 from recrawl.time import VirtualClock
 
@@ -37,7 +37,7 @@ WORDS = b"archive page crawl change visit history content server version element
 
 def real_captures(path: Path) -> list[Capture]:
     """The answers of a real crawl."""
-    rows = (row for batch in index_warc(path, Report()) for row in batch.to_pylist())
+    rows = (row for batch in index_warc(path, ReadReport()) for row in batch.to_pylist())
     captures = [
         read_capture(path, row["offset"]) for row in rows if row["kind"] == RecordKind.RESPONSE and row["status"]
     ]
@@ -99,7 +99,7 @@ def write_warcio(path: Path, captures: list[Capture]) -> None:
 
 def digests(path: Path) -> list[str]:
     """The payload digests a file gives."""
-    return [text for batch in index_warc(path, Report()) for text in batch.column("digest").to_pylist()]
+    return [text for batch in index_warc(path, ReadReport()) for text in batch.column("digest").to_pylist()]
 
 
 def walk(path: Path) -> int:
@@ -109,11 +109,11 @@ def walk(path: Path) -> int:
 
 def rows(path: Path) -> int:
     """All captures, as recrawl indexes them."""
-    return sum(batch.num_rows for batch in index_warc(path, Report(strict=True)))
+    return sum(batch.num_rows for batch in index_warc(path, ReadReport(strict=True)))
 
 
 def grow(path: Path, to: int, part: bytes) -> int:
-    """Repeat some records until a file has so many bytes; how many it has."""
+    """Repeat some records until a file has N bytes; how many it has."""
     with path.open("wb") as file:
         while file.tell() < to:
             file.write(part)

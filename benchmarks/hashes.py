@@ -1,7 +1,7 @@
 """Which bytes the tables of quality came from: SHA-256 of each table and of the data sets, and when a table was made.
 
 They are kept in the folder ``results/hashes``, so that the page can be written where the data are
-not at hand. A table that is not the one that was kept is noted anew, with the day.
+not at hand. A table that is not the one that was kept is noted again, with the day.
 """
 
 from __future__ import annotations

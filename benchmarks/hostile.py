@@ -11,6 +11,7 @@ a healthy page was not visited, an outcome is not the one expected, or a server 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -38,7 +39,7 @@ SETTINGS = {
     "politeness.factor": "0",
     "politeness.ip_delay": "0",
     "schedule.budget": "100/s",
-    "schedule.new_share": "1",
+    "schedule.discovery_share": "1",
     "crawl.scope": "host",
     "crawl.max_pages_per_host": "8",
     "crawl.concurrency": "128",
@@ -80,6 +81,12 @@ class Report:
     seconds: float
     memory: int
     """Largest sum of memory over the process tree, bytes; what processes share counts once (PSS)."""
+    shares: Sequence[int]
+    """Of each process in that moment, the crawl first, bytes."""
+    late: Sequence[float]
+    """By how many seconds the event loop of the crawl was late, each time that it was late by more than one."""
+    longest: float
+    """The most by which it was late, seconds."""
     trespasses: Sequence[str]
     said: str
 
@@ -127,17 +134,30 @@ def crawl(
         options = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
         began = time.perf_counter()
         process = begin("run", "-w", str(workspace), "--once", "--for", f"{patience}s", *options)
-        memory = _watch(process, 3 * patience)
+        shares = _watch(process, 3 * patience)
         said, _ = process.communicate()
         seconds = time.perf_counter() - began
         web.close()
         met = [_met(web, host, workspace) for host in hosts]
-        return Report(met, process.returncode, seconds, memory, list(web.trespasses), said)
+        late, longest = _late(workspace)
+        return Report(met, process.returncode, seconds, sum(shares), shares, late, longest, list(web.trespasses), said)
 
 
-def _watch(process: subprocess.Popen[str], patience: float) -> int:
-    """Wait for the end of a process; the most memory that it and its children held together, bytes."""
-    most, until = 0, time.perf_counter() + patience
+def _late(workspace: Path) -> tuple[list[float], float]:
+    """Stalls of the event loop, as the log of the crawl tells them; and the longest, seconds."""
+    late, longest = [], 0.0
+    for line in (workspace / "recrawl.log").read_text("utf-8").splitlines():
+        event = json.loads(line)
+        if event["message"] == "event loop stalled":
+            late.append(float(event["details"]["seconds"]))
+        elif event["message"] == "event loop":
+            longest = float(event["details"]["longest_lag"])
+    return late, longest
+
+
+def _watch(process: subprocess.Popen[str], patience: float) -> list[int]:
+    """Wait for the end of a process; memory of it and its children when they held most together, bytes."""
+    most, until = [0], time.perf_counter() + patience
     while process.poll() is None:
         if time.perf_counter() > until:
             process.kill()
@@ -147,13 +167,13 @@ def _watch(process: subprocess.Popen[str], patience: float) -> int:
             tree = [parent, *parent.children(recursive=True)]
         except psutil.Error:
             pass
-        total = 0
+        shares = []
         for one in tree:
             try:
-                total += one.memory_full_info().pss  # what processes share counts once
+                shares.append(one.memory_full_info().pss)  # what processes share counts once
             except psutil.Error:
                 continue
-        most = max(most, total)
+        most = max(most, shares, key=sum)
         time.sleep(0.2)
     return most
 
@@ -196,6 +216,8 @@ def main() -> None:
         print("|", " | ".join(map(str, (*row, one.visits, one.kept, one.size, one.requests))), "|")
     beside = f"{len(hostile)} hostile hosts beside {HEALTHY} healthy ones"
     print(f"\n{beside}: exit code {report.code} after {report.seconds:.0f} s, {report.memory / 1e6:.0f} MB at most")
+    print("memory of each process then, the crawl first:", ", ".join(f"{one / 1e6:.0f} MB" for one in report.shares))
+    print(f"event loop late by {report.longest:.2f} s at most; by more than 1 s: {sorted(report.late, reverse=True)}")
     print(report.said[-600:])
     for fault in report.faults:
         print("FAULT", fault)

@@ -1,8 +1,8 @@
 """Hosts that try to end, freeze, fill or mislead a crawl: a table of them, and servers on loopback that play them.
 
 Each host has a name below ``.test`` and an address of its own in 127.7.0.0/16. A small DNS server on loopback tells the
-addresses over UDP; the crawl is started with a resolver that asks it (:func:`resolve_with`), since the one of the system
-cannot be pointed at another port.
+addresses over UDP; the crawl is started with a resolver that asks it (:func:`resolve_with`), since the one of the
+system cannot be pointed at another port.
 """
 
 # ruff: noqa: E501 - the table has a line for each host
@@ -158,7 +158,7 @@ async def redirects(scene: Scene) -> None:
 
 @cache
 def packed(window: int, times: int = 1) -> bytes:
-    """Zeros under so many layers of zlib."""
+    """Zeros under N layers of zlib."""
     data = b""
     for layer in range(times):
         packer = zlib.compressobj(9, zlib.DEFLATED, window)
@@ -359,7 +359,7 @@ def _robots_host(name: str, does: str, robots: Play, expected: frozenset[str]) -
 
 
 def table() -> list[Host]:
-    """All hostile hosts, made anew: some answers are large."""
+    """All hostile hosts, made again: some answers are large."""
     home = always(ok(b"<p>Home.</p>"))
     many_members = gzip.compress(b"<p>word</p>") * 5_000
     explosive = b"User-agent: *\n" + b"Disallow: /*a*a*a*a*a*a*a*a*b$\n" * 15_000
@@ -616,14 +616,14 @@ class Servers:
         os._exit(0)
 
     async def _start(self) -> None:
-        doors: dict[str, ssl.SSLContext | None] = {
+        ip_gate: dict[str, ssl.SSLContext | None] = {
             "http": None,
             "raw": None,
             "tls": self._tls(self.folder / "good.pem", "h2", "http/1.1"),
             "expired": self._tls(self.folder / "expired.pem"),
             "wrong": self._tls(self.folder / "wrong.pem"),
         }
-        for door, context in doors.items():
+        for door, context in ip_gate.items():
             server = await asyncio.start_server(self._connected, "0.0.0.0", 0, ssl=context, backlog=512, limit=1 << 16)
             self.ports[door] = server.sockets[0].getsockname()[1]
 
@@ -749,7 +749,7 @@ def _asked(host: str, port: int, patience: float) -> list[str]:
 
 
 def certificate(file: Path, names: Sequence[str], days: int = 30) -> None:
-    """Write a key and a certificate for names, signed by itself, that ends in so many days."""
+    """Write a key and a certificate for names, signed by itself, that ends in N days."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec

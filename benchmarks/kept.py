@@ -6,8 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from asked import AIMS, Aim
 from figures import Figure
+from targets import AIMS, Aim
 
 FOLDER = Path(__file__).resolve().parent / "results"
 
@@ -23,7 +23,7 @@ class Result:
     """Whether sizes were small: then it says that the command works, and nothing of the aim."""
     date: str
     load: float | None
-    """Load average of the machine when it began; none where nobody noted it."""
+    """Load average of the machine when it started; none where nobody noted it."""
     cores: int
     seconds: float | None
     """How long it took; none where nobody noted it."""

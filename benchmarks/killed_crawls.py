@@ -117,13 +117,13 @@ class Site:
     """Connections that the server has not seen the end of."""
 
     @property
-    def homes(self) -> list[str]:
+    def seed_scope(self) -> list[str]:
         """The first page of each host."""
         return [f"http://127.0.0.{number + 1}:{self.port}/" for number in range(HOSTS)]
 
     def until_all_is_read(self) -> None:
         """Return when the server has read what dead crawlers sent: it may not have come to that yet."""
-        for number in range(HOSTS):  # whoever connected before is taken in before
+        for number in range(HOSTS):  # earlier connections are accepted earlier
             with socket.create_connection((f"127.0.0.{number + 1}", self.port), PATIENCE) as connection:
                 connection.sendall(f"GET {PROBE} HTTP/1.1\r\n\r\n".encode())
                 if not connection.recv(1):

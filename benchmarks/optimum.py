@@ -19,19 +19,18 @@ import numpy as np
 from figures import note, options_of
 
 from recrawl.model import FloatArray, IntArray, Pages, Visits
-from recrawl.schedule.closed_forms import LAWS
-from recrawl.schedule.ledger import Ledger
-from recrawl.schedule.objectives import Freshness
+from recrawl.schedule.learning.last_visits import LastVisits
+from recrawl.schedule.objectives import FreshnessObjective
+from recrawl.schedule.policies.fixed_interval import Uniform
+from recrawl.schedule.policies.valued import ValuedPolicy
 from recrawl.schedule.policy import Policy
-from recrawl.schedule.price import allocate
-from recrawl.schedule.price_known import KnownRates
-from recrawl.schedule.ranking import index
-from recrawl.schedule.uniform import Uniform
-from recrawl.schedule.valued import Valued
-from recrawl.simulate.contest import Rules, compete
-from recrawl.simulate.contest_field import Field
-from recrawl.simulate.sampling import Truth
-from recrawl.simulate.web_events import EventTimes
+from recrawl.schedule.price.budget_price import allocate
+from recrawl.schedule.price.known_rates import LAWS, KnownRates
+from recrawl.schedule.price.ranking import index
+from recrawl.simulate.benchmark_field import BenchmarkField
+from recrawl.simulate.event_times import EventTimes
+from recrawl.simulate.policy_benchmark import BenchmarkRules, compete
+from recrawl.simulate.sampling import PageTruth
 from recrawl.time import DAY
 
 DAYS = 365
@@ -78,20 +77,20 @@ def row(found: Reached) -> str:
     return f"{even:.4f}   {learned:.4f}  {truth:.4f}  {bound:.4f}   {found.share:14.1%}   {truth / bound:13.4f}"
 
 
-def reached(field: Field, rate: FloatArray, budget: float) -> Reached:
+def reached(field: BenchmarkField, rate: FloatArray, budget: float) -> Reached:
     """What each reaches on one population."""
     law = KnownRates(FRESH, rate, field.importance, np.ones(len(rate)))
     bound = 1.0 - FRESH.reached(rate, field.importance, allocate(law, budget * len(rate) / DAY).rate)
-    rules = Rules(budget=budget, scored_from=0.5, fit_every=60 * DAY)
+    rules = BenchmarkRules(budget=budget, scored_from=0.5, fit_every=60 * DAY)
     even, learned, truth = (
-        compete(field, policy, rules, np.random.default_rng(1)).tally.ratio("freshness") for policy in contestants(rate)
+        compete(field, policy, rules, np.random.default_rng(1)).tally.ratio("freshness") for policy in predictors(rate)
     )
     return Reached(even, learned, truth, bound)
 
 
-def contestants(rate: FloatArray) -> Sequence[Policy]:
+def predictors(rate: FloatArray) -> Sequence[Policy]:
     """Even visits, the default policy, and one that knows the truth."""
-    return Uniform(), Valued(), TrueIndex(rate)
+    return Uniform(), ValuedPolicy(), TrueIndex(rate)
 
 
 class TrueIndex:
@@ -101,42 +100,42 @@ class TrueIndex:
 
     def __init__(self, rate: FloatArray) -> None:
         self._rate = rate
-        self._ledger = Ledger()
+        self._last_visits = LastVisits()
 
     def __len__(self) -> int:
-        return len(self._ledger)
+        return len(self._last_visits)
 
     def add(self, pages: Pages) -> None:
         """Learn of pages."""
-        self._ledger.add(pages)
+        self._last_visits.add(pages)
 
     def tell(self, visits: Visits) -> None:
         """Note when pages were seen."""
-        self._ledger.tell(visits)
+        self._last_visits.tell(visits)
 
     def fit(self, budget: float, now: float) -> None:
         """There is nothing to fit."""
 
     def due(self, page: IntArray, now: float) -> FloatArray:  # noqa: ARG002 - contests ask for urgencies
         """At once."""
-        return self._ledger.due_after(page, np.zeros(len(page)))
+        return self._last_visits.due_after(page, np.zeros(len(page)))
 
     def urgency(self, page: IntArray, now: float) -> FloatArray:
         """The value of a visit."""
-        rows = self._ledger.rows(page)
-        weight, one = self._ledger.pages.importance[rows], np.ones(len(rows))
-        return index(Freshness(), self._rate[page], weight, one, now - self._ledger.last_look[rows])
+        rows = self._last_visits.rows(page)
+        weight, one = self._last_visits.pages.importance[rows], np.ones(len(rows))
+        return index(FreshnessObjective(), self._rate[page], weight, one, now - self._last_visits.last_observed[rows])
 
 
-def population(pages: int, rng: np.random.Generator) -> tuple[Field, FloatArray]:
+def population(pages: int, rng: np.random.Generator) -> tuple[BenchmarkField, FloatArray]:
     """A field, and the true rates of its pages, changes per second."""
     host = np.arange(pages) // 20
     spread = 1.4 * rng.standard_normal(host[-1] + 1)[host] + 1.4 * rng.standard_normal(pages)
     rate, weight = np.exp(spread) / (30 * DAY), np.exp(rng.standard_normal(pages))
     row_of = np.repeat(np.arange(pages), rng.poisson(rate * DAYS * DAY))
     changes = EventTimes.of(row_of, rng.random(len(row_of)) * DAYS * DAY, pages)
-    truth = Truth(np.full(pages, -DAY), np.full(pages, np.inf), changes, 0.0, DAYS * DAY)
-    return Field.of("log-normal", truth, host=host, cluster=host, importance=weight), rate
+    truth = PageTruth(np.full(pages, -DAY), np.full(pages, np.inf), changes, 0.0, DAYS * DAY)
+    return BenchmarkField.of("log-normal", truth, host=host, cluster=host, importance=weight), rate
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     uv run python benchmarks/posterior.py DATA                 all data sets
     uv run python benchmarks/posterior.py DATA --pages 200     fewer pages of each site
 
-The trial is that of ``recrawl experiment rates``: newcomers with 0 to 50 known gaps, judged by their next visit. The
+The trial is that of ``recrawl experiment rates``: new pages with 0 to 50 known gaps, evaluated by their next visit. The
 baseline is one prior for all pages without jump filter; printed is the mean log loss, and its ratio to the baseline's.
 """
 
@@ -15,15 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from recrawl.assess.scores import log_loss
-from recrawl.cli.datasets import collections, find_datasets
-from recrawl.estimate.posterior import Posterior
+from recrawl.app.compare.collections_data import collections, find_datasets
+from recrawl.assess.scores.prediction_scores import log_loss
+from recrawl.estimate.posterior.posterior_estimators import Posterior
 from recrawl.model import Visits
-from recrawl.simulate.rate_methods import InWallTime
-from recrawl.simulate.rate_populations import populations
-from recrawl.simulate.rate_trials import LENGTHS, Outcomes, run_trial
-from recrawl.simulate.sampling import Adaptive, Irregular, Regular, sample
+from recrawl.simulate.sampling import AdaptiveVisits, IrregularVisits, RegularVisits, sample
 from recrawl.time import DAY
+from recrawl_lab.trials.rate_trials import LENGTHS, InWallTime, RateOutcomes, populations, run_trial
 
 VARIANTS = (
     Posterior(jump=None, depth=0, name="one prior for all, no filter"),
@@ -56,13 +54,13 @@ def main() -> None:
             print(f"{name:<34}{cells}", flush=True)
 
 
-def outcomes(folder: Path, most_pages: int) -> list[Outcomes]:
+def outcomes(folder: Path, most_pages: int) -> list[RateOutcomes]:
     """What every variant said of every population and schedule of a data set."""
     rng = np.random.default_rng(1)
     methods = [InWallTime(variant) for variant in VARIANTS]
-    found: list[Outcomes] = []
+    found: list[RateOutcomes] = []
     for population, truths in populations(collections(folder), most_pages):
-        for schedule in (Regular(), Irregular(), Adaptive()):
+        for schedule in (RegularVisits(), IrregularVisits(), AdaptiveVisits()):
             parts, before = [], 0
             for truth in truths:
                 visits = sample(truth, schedule, rng)
@@ -72,7 +70,7 @@ def outcomes(folder: Path, most_pages: int) -> list[Outcomes]:
     return found
 
 
-def _mean(found: list[Outcomes], name: str, lengths: tuple[int, ...]) -> float:
+def _mean(found: list[RateOutcomes], name: str, lengths: tuple[int, ...]) -> float:
     losses = [log_loss(one.p, one.happened) for one in found if one.method == name and one.length in lengths]
     return float(np.concatenate(losses).mean())
 

@@ -23,21 +23,16 @@ from figures import note, options_of
 
 from recrawl.errors import require
 from recrawl.model import AnyArray, FloatArray, IntArray
-from recrawl.predict.dynamic_network import related_columns
-from recrawl.predict.dynamic_page import count_columns
-from recrawl.predict.feature_sets import FeatureSet, Target, choose
-from recrawl.predict.feature_table import FeatureTable, table_of
-from recrawl.predict.features import Evidence, Surroundings, page_features
-from recrawl.predict.first_sight import first_sight, site_ids
-from recrawl.predict.link_learners import Learner, LinkModel, Settings, fit
-from recrawl.predict.link_periods import PeriodCounts
-from recrawl.predict.link_ranks import link_ranks
-from recrawl.predict.look_counts import LookCounts
-from recrawl.predict.page_graph import PageGraph, TimedLinks
-from recrawl.predict.page_versions import COLUMNS, PageVersions
-from recrawl.predict.prior_model import CHANGES, train_model
-from recrawl.predict.related_clusters import within_clusters
-from recrawl.predict.related_pages import RelatedPages, SingleArray, descend
+from recrawl.predict.features.dynamic_features import count_columns, related_columns
+from recrawl.predict.features.feature_extraction import FeatureEvidence, RelatedContext, page_features
+from recrawl.predict.features.feature_table import FeatureSet, FeatureTable, PredictionTarget, choose, table_of
+from recrawl.predict.features.first_sight import ObservationCounts, first_sight, site_ids
+from recrawl.predict.features.page_versions import COLUMNS, PageGraph, PageVersions, TimedLinks
+from recrawl.predict.features.static_features import link_ranks
+from recrawl.predict.learners.link_learners import Learner, LearnerSettings, LinkModel, fit
+from recrawl.predict.learners.prior_model import CHANGES, train_model
+from recrawl.predict.related.look_back_look_around import PeriodCounts
+from recrawl.predict.related.related_pages import RelatedPages, SingleArray, descend, within_clusters
 from recrawl.time import DAY
 
 R = TypeVar("R")
@@ -78,7 +73,7 @@ def scores(scale: float, rng: np.random.Generator) -> None:
     pages, taught = int(1_000_000 * scale), 20_000
     table, site = _first_sights(rng, taught)
     size = np.nan_to_num(table.column("content_size"))
-    count = LookCounts(rng.poisson(0.02 * (size + 10.0)).astype(np.float64), np.full(taught, 30 * DAY))
+    count = ObservationCounts(rng.poisson(0.02 * (size + 10.0)).astype(np.float64), np.full(taught, 30 * DAY))
     model = train_model(table, {CHANGES: count}, site)
     for name, seen in (("first copies", True), ("URLs alone", False)):
 
@@ -92,25 +87,25 @@ def scores(scale: float, rng: np.random.Generator) -> None:
 
 def _link_scores(pages: int, taught: int, rng: np.random.Generator) -> None:
     """New links by LBLA features: with the formula that recrawl trusts, and with trees beside scikit-learn's own."""
-    table = _looked_around(rng, taught)
+    table = _related_features(rng, taught)
     truth = rng.poisson(0.3 + np.nan_to_num(table.values).mean(axis=1)).astype(np.float64)
     for learner, rounds in (
         (Learner.SHRUNKEN_COUNTS, 0),
         (Learner.HISTOGRAM_BOOSTING, 100),
         (Learner.HISTOGRAM_BOOSTING, 500),
     ):
-        how = Settings(learner=learner, rounds=rounds)
-        model = fit(table, Target.NNL, truth, np.random.default_rng(1), how)
+        how = LearnerSettings(learner=learner, rounds=rounds)
+        model = fit(table, PredictionTarget.NNL, truth, np.random.default_rng(1), how)
 
         def portion(rows: int, *, model: LinkModel = model) -> Callable[[], object]:
-            asked = _looked_around(rng, rows)
-            return lambda: model.foretell(asked)
+            asked = _related_features(rng, rows)
+            return lambda: model.predict_links(asked)
 
         name = f"new links, {learner}" + (f", {rounds} rounds" if rounds else "")
         _tell_speed(name, pages, *_in_portions(portion, pages), *(_own_speed(table, truth, how) if rounds else ()))
 
 
-def _own_speed(table: FeatureTable, truth: FloatArray, how: Settings) -> tuple[float, str]:
+def _own_speed(table: FeatureTable, truth: FloatArray, how: LearnerSettings) -> tuple[float, str]:
     """Pages a second that scikit-learn scores with the same trees, on one processor."""
     learner = require("sklearn.ensemble", "predict").HistGradientBoostingRegressor(
         max_iter=how.rounds,
@@ -140,7 +135,7 @@ def _in_portions(portion: Callable[[int], Callable[[], object]], pages: int) -> 
 
 
 def features(scale: float, rng: np.random.Generator) -> None:
-    """All features of pages with nine looks each, then a model of them."""
+    """All features of pages with nine observations each, then a model of them."""
     pages = int(1_000_000 * scale)
     told = _evidence(rng, pages)
     table, spent = _timed(f"features, {pages:,} pages × 8 periods", lambda: page_features(*told))
@@ -151,7 +146,12 @@ def features(scale: float, rng: np.random.Generator) -> None:
         (Learner.HISTOGRAM_BOOSTING, FeatureSet.LBLA),
         (Learner.HISTOGRAM_BOOSTING, FeatureSet.ALL),
     ):
-        _score(choose(table, chosen, Target.NNL, internal=True), truth, Settings(learner=learner, rounds=100), chosen)
+        _score(
+            choose(table, chosen, PredictionTarget.NNL, internal=True),
+            truth,
+            LearnerSettings(learner=learner, rounds=100),
+            chosen,
+        )
 
 
 def related(scale: float, rng: np.random.Generator) -> None:
@@ -169,11 +169,11 @@ def related(scale: float, rng: np.random.Generator) -> None:
     note("related, memory", peak, "GB", sizes, baseline=held, beside="the vectors and what is loaded")
 
 
-def _score(table: FeatureTable, truth: FloatArray, settings: Settings, name: str) -> None:
+def _score(table: FeatureTable, truth: FloatArray, settings: LearnerSettings, name: str) -> None:
     taught = slice(0, 20_000)
-    model = fit(table.take(taught), Target.NNL, truth[taught], np.random.default_rng(1), settings)
+    model = fit(table.take(taught), PredictionTarget.NNL, truth[taught], np.random.default_rng(1), settings)
     start, begun = time.perf_counter(), time.process_time()
-    model.foretell(table)
+    model.predict_links(table)
     passed, used = time.perf_counter() - start, time.process_time() - begun
     _tell_speed(f"new links, features: {name}", len(table), passed, used)
 
@@ -188,33 +188,33 @@ def _tell_speed(  # noqa: PLR0913, PLR0917 - the name, what was measured, and wh
 
 
 def _first_sights(rng: np.random.Generator, pages: int, *, seen: bool = True) -> tuple[FeatureTable, IntArray]:
-    """Features of pages at first sight, looked at once if ``seen``, and their sites."""
+    """Features of pages at first sight, observed once if ``seen``, and their sites."""
     found: dict[str, AnyArray] = {name: rng.integers(0, 100, pages).astype(np.float64) for name in COLUMNS}
     found |= {"changed": np.zeros(pages, np.bool_), "mime": rng.integers(0, 5, pages)}
     page, urls = np.arange(pages), _urls(pages)
-    looks = PageVersions.of(page, np.full(pages, NOW), found) if seen else None
-    return first_sight(page, urls, looks), site_ids(urls)
+    observations = PageVersions.of(page, np.full(pages, NOW), found) if seen else None
+    return first_sight(page, urls, observations), site_ids(urls)
 
 
-def _looked_around(rng: np.random.Generator, pages: int) -> FeatureTable:
+def _related_features(rng: np.random.Generator, pages: int) -> FeatureTable:
     """LBLA features for the number of new links within the site; one page in twenty has some in a period."""
     counts = [np.where(rng.random((pages, 8)) < 0.05, rng.poisson(3.0, (pages, 8)), 0).astype(float) for _ in range(3)]
     past = PeriodCounts(*counts)
     near = rng.integers(0, pages, (pages, 30)).astype(np.int32)
     related = RelatedPages(near, rng.random((pages, 30)).astype(np.float32), recall=1.0, sampled=0)
     columns = count_columns(past, 8) + related_columns(past, related, 8)
-    return choose(table_of(np.arange(pages), NOW, columns), FeatureSet.LBLA, Target.NNL, internal=True)
+    return choose(table_of(np.arange(pages), NOW, columns), FeatureSet.LBLA, PredictionTarget.NNL, internal=True)
 
 
 def _urls(pages: int) -> tuple[str, ...]:
     return tuple(f"http://h{page % 1000}.test/a/b{page % 77}/p{page}.html" for page in range(pages))
 
 
-def _evidence(rng: np.random.Generator, pages: int) -> tuple[Evidence, float, Surroundings]:
-    looks, links = 9 * pages, 10 * pages
-    found: dict[str, AnyArray] = {name: rng.integers(0, 100, looks).astype(np.float64) for name in COLUMNS}
-    found |= {"changed": rng.random(looks) < 0.3, "mime": rng.integers(0, 5, looks)}
-    age = np.tile(np.arange(8, -1, -1), pages) * 7 * DAY + rng.uniform(1.0, 6 * DAY, looks)
+def _evidence(rng: np.random.Generator, pages: int) -> tuple[FeatureEvidence, float, RelatedContext]:
+    observations, links = 9 * pages, 10 * pages
+    found: dict[str, AnyArray] = {name: rng.integers(0, 100, observations).astype(np.float64) for name in COLUMNS}
+    found |= {"changed": rng.random(observations) < 0.3, "mime": rng.integers(0, 5, observations)}
+    age = np.tile(np.arange(8, -1, -1), pages) * 7 * DAY + rng.uniform(1.0, 6 * DAY, observations)
     versions = PageVersions.of(np.repeat(np.arange(pages), 9), NOW - age, found, complete=True)
     added = NOW - rng.uniform(0.0, 100 * DAY, links)
     source, target = rng.integers(0, pages, links), _popular(rng, pages, links)
@@ -222,8 +222,8 @@ def _evidence(rng: np.random.Generator, pages: int) -> tuple[Evidence, float, Su
     near = rng.integers(0, pages, (pages, 30)).astype(np.int32)
     likeness = rng.random((pages, 30)).astype(np.float32)
     topics = rng.random((pages, 20)).astype(np.float32)
-    around = Surroundings(np.arange(pages), NOW, topics, RelatedPages(near, likeness, recall=1.0, sampled=0))
-    return Evidence(np.arange(pages), _urls(pages), versions, timed), NOW, around
+    around = RelatedContext(np.arange(pages), NOW, topics, RelatedPages(near, likeness, recall=1.0, sampled=0))
+    return FeatureEvidence(np.arange(pages), _urls(pages), versions, timed), NOW, around
 
 
 def _popular(rng: np.random.Generator, pages: int, links: int) -> IntArray:

@@ -16,9 +16,9 @@ import numpy as np
 from figures import note, options_of
 from hashes import SHOWN, hash_of
 
-from recrawl.cli.predict_lessons import material
-from recrawl.cli.workspace import make_workspace
-from recrawl.predict.prior_splits import judge_split, splits
+from recrawl.app.predict.model_training import material
+from recrawl.app.workspace.workspace import make_workspace
+from recrawl.predict.learners.prior_scores import evaluate_split, splits
 
 EXTRACT = Path(__file__).resolve().parents[1] / "tests" / "data" / "sites"
 
@@ -32,14 +32,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         place = make_workspace(Path(folder) / "empty", {"fetch.contact": "https://example.org/benchmark"})
         with place.open_store() as store:
-            lessons = material(place, store, options.data).lessons
-    print(f"{len(lessons):,} pages; log loss, nats a visit")
+            learned_facts = material(place, store, options.data).training_pages
+    print(f"{len(learned_facts):,} pages; log loss, nats a visit")
     heads = ("first, features", "first, one prior", "ten, both", "ten, features", "ten, history")
     print(f"{'unseen':<8}" + "".join(f"{head:>18}" for head in heads))
-    sizes = f"{len(lessons):,} pages, {len(options.seeds)} seeds, data {hash_of(options.data)[:SHOWN]}"
+    sizes = f"{len(learned_facts):,} pages, {len(options.seeds)} seeds, data {hash_of(options.data)[:SHOWN]}"
     for split in ("pages", "sites"):
         scores = [
-            judge_split(lessons, split, splits(lessons, np.random.default_rng(seed))[split], seed=1)
+            evaluate_split(learned_facts, split, splits(learned_facts, np.random.default_rng(seed))[split], seed=1)
             for seed in options.seeds
         ]
         first, flat = (float(np.mean([one.first[name] for one in scores])) for name in ("model", "all pages"))

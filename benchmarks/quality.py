@@ -16,15 +16,15 @@ from statistics import mean, median
 
 from figures import Figure
 
-from recrawl.cli.experiments.policies_published import BUDGET, FRESHNESS
-from recrawl.simulate.contest_entries import NAMED, OURS, OURS_FOR_CHANGES, YARDSTICK
+from recrawl.simulate.benchmark_policies import NAMED, OURS, OURS_FOR_CHANGES, YARDSTICK
+from recrawl_lab.experiments.policies_table import BUDGET, FRESHNESS
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "explanation" / "experiments"
 Row = dict[str, str]
 TIE = 0.002
 """Differences of freshness below this are ties (algorithms §7)."""
 MANY, SLACK = 100, 0.001
-"""A collection of so many pages must not be worse off than with even visits by more than this."""
+"""A collection of this many pages must not be worse off than with even visits by more than this."""
 ONE_FEATURE = ("NNL-Av", "NNL-Pr", "CCR")
 LBLA = "NNL-SC-LBLA"
 
@@ -111,7 +111,7 @@ class Contest:
 
 @cache
 def contest(budget: float = BUDGET) -> Contest:
-    """The grand table at a budget, visits a page a day."""
+    """The grand table at a budget, visits per page a day."""
     rows = [row for row in rows_of("policies.csv") if float(row["budget"]) == budget]
     fresh, recall = (
         {(row["collection"], row["policy"]): float(row[metric]) for row in rows} for metric in ("freshness", "recall")

@@ -10,7 +10,7 @@ from statistics import mean, median
 
 from quality import LBLA, ONE_FEATURE, Row, contest, lbla_areas, rows_of
 
-from recrawl.simulate.contest_entries import OURS, YARDSTICK
+from recrawl.simulate.benchmark_policies import OURS, YARDSTICK
 
 GAPS = ("0", "5", "50")
 """Lengths of history, in known gaps."""
@@ -111,7 +111,7 @@ def _distance(row: Row, law: str) -> float:
 
 
 def prediction() -> list[Table]:
-    """New links, classes and bins foretold, and crawl times."""
+    """New links, classes and bins predicted, and crawl times."""
     areas = lbla_areas()
     links = [
         [f"{split}, {kind} links", *(f"{methods[name]:.4f}" for name in (LBLA, *ONE_FEATURE))]
@@ -141,7 +141,7 @@ def prediction() -> list[Table]:
             classes,
         ),
         Table(
-            "Bins of change rates foretold, all sites together; more is better.",
+            "Bins of change rates predicted, all sites together; more is better.",
             ("data", "reading", "features", "learner", "right", "rank correlation"),
             bins,
         ),

@@ -1,11 +1,12 @@
 """``recrawl rates`` on a long and thin archive: few visits, many hosts, many years.
 
     uv run --group bench python benchmarks/rates_long.py
+    uv run --group bench python benchmarks/rates_long.py --data ../shared/data/data-sources
 
 1,077 pages of 400 hosts with 44,000 captures in 14 years are written as CDX and imported. Then ``recrawl rates`` runs
 with the default estimator and, as the baseline, with ``posterior``, each in a process of its own; twice each, the
 better one counts. Seconds are of the processor. The cost of the default has to grow with visits, not with days ×
-clusters.
+clusters. With ``--data`` a recorded history is imported in place of the made one; nothing is noted of it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from pathlib import Path
 import numpy as np
 from figures import note, options_of
 
+from recrawl.store.open import open_store
+
 YEAR = 365.25 * 86_400.0
 END = 1.75e9
 
@@ -32,25 +35,42 @@ def main() -> None:
     parser.add_argument("--hosts", type=int, default=400)
     parser.add_argument("--visits", type=int, default=43_887)
     parser.add_argument("--years", type=float, default=14.0)
+    parser.add_argument("--data", type=Path, help="a folder with a recorded history, in place of the made one")
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
     options = options_of(parser)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        (place / "made.cdx").write_text("\n".join(_lines(options)) + "\n", encoding="ascii")
+        source = options.data or place / "made.cdx"
+        if options.data is None:
+            source.write_text("\n".join(_lines(options)) + "\n", encoding="ascii")
         workspace = place / "archive"
         _recrawl("init", str(workspace))
-        _recrawl("import", "-w", str(workspace), str(place / "made.cdx"))
+        _recrawl("import", "-w", str(workspace), str(source))
         ask = ("rates", "-w", str(workspace), "--json")
         _recrawl(*ask)  # compiled kernels are kept on disk from here on
         seconds = {
             name: min(_recrawl(*ask, "--estimator", name) for _ in range(options.repeat))
             for name in ("operational", "posterior")
         }
+        sizes = _sizes(workspace, options)
     ours, plain = seconds["operational"], seconds["posterior"]
-    sizes = f"{options.pages:,} pages, {options.visits:,} visits, {options.hosts} hosts, {options.years:g} years"
     print(f"{sizes}: default {ours:.2f} s, posterior {plain:.2f} s of the processor, ratio {ours / plain:.2f}")
-    note("rates, long and thin", ours, "s", sizes, baseline=plain, beside="estimator posterior")
+    if options.data is None:
+        note("rates, long and thin", ours, "s", sizes, baseline=plain, beside="estimator posterior")
+
+
+def _sizes(workspace: Path, options: argparse.Namespace) -> str:
+    """Pages, visits, hosts and years: those that were asked for, or those of a recorded history."""
+    if options.data is None:
+        return f"{options.pages:,} pages, {options.visits:,} visits, {options.hosts} hosts, {options.years:g} years"
+    with open_store(workspace / "recrawl.db") as store:
+        visits, pages = store.observations(), store.pages()
+    years = np.ptp(visits.time) / YEAR
+    name = options.data.name
+    return (
+        f"{name}: {len(pages):,} pages, {len(visits):,} visits, {len(np.unique(pages.host))} hosts, {years:.1f} years"
+    )
 
 
 def _lines(options: argparse.Namespace) -> list[str]:

@@ -1,6 +1,6 @@
 """How long a report of a large archive takes, how large it is, and how much memory it needs.
 
-A workspace is made of so many pages on one host with sections, a link tree, media types, and looks at every page that
+A workspace is made of N pages on one host with sections, a link tree, media types, and observations of every page that
 find what Poisson pages of many different rates would show. Then ``recrawl report`` runs on it in a process of its own.
 The baseline is ``recrawl assess`` on the same workspace: what is computed without being shown.
 """
@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 from figures import note, options_of
 
-from recrawl.cli.workspace import make_workspace
+from recrawl.app.workspace.workspace import make_workspace
 from recrawl.model import FloatArray, IntArray, Outcome, Verdict, Visits
-from recrawl.store.values import Captures
+from recrawl.store.store_values import CaptureColumns
 from recrawl.time import DAY
 
 START = 1_700_000_000.0
@@ -46,9 +46,9 @@ def main() -> None:
         assess = measure(["assess", "-w", str(folder), "--json", "-n", "10"])
         shown = measure(["report", "-w", str(folder)])
         size = (folder / "reports" / "report.html").stat().st_size
-        for verb, run in (("assess", assess), ("report", shown)):
+        for command, run in (("assess", assess), ("report", shown)):
             took = f"{run['seconds']:6.1f} s, {run['processor']:.1f} s of a processor"
-            print(f"recrawl {verb}  {took}, {run['mebibytes']:.0f} MiB")
+            print(f"recrawl {command}  {took}, {run['mebibytes']:.0f} MiB")
         print(f"{size / 1e6:.2f} MB of HTML")
         print(f"ratio {shown['seconds'] / assess['seconds']:.1f}")
         sizes, beside = f"{asked.pages:,} pages, {ROUNDS} crawls", "recrawl assess"
@@ -72,7 +72,7 @@ def measure(arguments: list[str]) -> dict[str, float]:
 
 
 def make_archive(folder: Path, pages: int, rng: np.random.Generator) -> None:
-    """A workspace with so many pages, crawled once a week."""
+    """A workspace with N pages, crawled once a week."""
     workspace = make_workspace(folder, {"fetch.contact": "https://example.org/benchmark"})
     with workspace.open_store() as store:
         ids = store.discover(urls_of(pages), START)
@@ -84,10 +84,10 @@ def make_archive(folder: Path, pages: int, rng: np.random.Generator) -> None:
         store.record_links(ids[tree[1:]], ids[1:], np.full(pages - 1, START))
 
 
-def copies(visits: Visits, first: int) -> Captures:
+def copies(visits: Visits, first: int) -> CaptureColumns:
     """The captures that these visits made."""
     count = len(visits)
-    return Captures(
+    return CaptureColumns(
         visits.page,
         visits.time,
         np.full(count, 200, np.int64),

@@ -2,7 +2,7 @@
 
 A site is made whose pages hang below few others, as those of real sites do; some of its parts change much. Beside what
 is drawn at first, with unchanged parts folded, the same is measured with every page drawn: the worst case. Frames are
-counted in a real Chromium while the picture is moved in every frame: how long each took, and how much of that our
+counted in a real Chromium while the plot is moved in every frame: how long each took, and how much of that our
 scripts took. The baseline is the graph of a single page. With ``--software`` Chromium draws without a graphics card, as
 on a server; then frames tell of its processor, and only the scripts of what a reader will see.
 """
@@ -22,13 +22,13 @@ from typing import Any, TypeVar
 import numpy as np
 from figures import note, options_of
 
-from recrawl.assess.collapse import ROOT, ChangeClass, collapse, unfolded
-from recrawl.assess.tree_layout import tree_layout
-from recrawl.show.html import data_block, plain
-from recrawl.show.report import graph, scatter
-from recrawl.show.report.page import Extras, Report, report_html
-from recrawl.show.report.section import Section
-from recrawl.show.report.site_pages import SitePages
+from recrawl.app.assess.site_pages import SitePages
+from recrawl.assess.graph_layout.spanning_tree import ROOT, ChangeClass, collapse, unfolded
+from recrawl.assess.graph_layout.tree_layout import tree_layout
+from recrawl.web.html_templates import data_block, plain
+from recrawl.web.report import scatter, site_graph
+from recrawl.web.report.report_page import ReportExtras, ReportPage, report_html
+from recrawl.web.report.report_section import Section
 
 NOW = 1_700_000_000.0
 DIRECTORIES = ("about", "archive", "blog", "courses", "data", "img", "news", "people", "research", "staff")
@@ -58,7 +58,7 @@ _FRAMES = """async (frames) => {
 
 
 def main() -> None:
-    """Make, write, then look at it."""
+    """Make, write, then observe it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pages", type=int, default=60_000)
     parser.add_argument("--seed", type=int, default=1)
@@ -71,7 +71,7 @@ def main() -> None:
     for name, tree in (("folded", folded), ("whole", whole)):
         lasts, _ = timed(lambda tree=tree: tree_layout(pages.parent, tree))  # type: ignore[misc]
         sys.stdout.write(f"layout, {name}: {lasts:.2f} s\n")
-    lasts, sections = timed(lambda: [graph.graph_section(pages), scatter.scatter_section(pages)])
+    lasts, sections = timed(lambda: [site_graph.graph_section(pages), scatter.scatter_section(pages)])
     sys.stdout.write(f"both sections, with layout and words: {lasts:.2f} s\n")
     for section in sections:
         figure = section.figures[0]
@@ -84,16 +84,16 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         small, large = Path(folder) / "small.html", Path(folder) / "large.html"
-        write(small, [graph.graph_section(made_site(1, np.random.default_rng(asked.seed)))])
+        write(small, [site_graph.graph_section(made_site(1, np.random.default_rng(asked.seed)))])
         write(large, sections)
         sys.stdout.write(f"the whole file: {large.stat().st_size / 1e6:.2f} MB\n")
-        look(small, large, asked.chromium, pages=len(pages), software=asked.software)
+        observation(small, large, asked.chromium, pages=len(pages), software=asked.software)
 
 
 def write(file: Path, sections: list[Section]) -> None:
     """A report of these sections."""
-    extras = Extras({**graph.SCRIPTS, **scatter.SCRIPTS}, graph.STYLES)
-    file.write_text(report_html(Report("Site", "Made", NOW, "0", sections), extras), "utf-8")
+    extras = ReportExtras({**site_graph.SCRIPTS, **scatter.SCRIPTS}, site_graph.STYLES)
+    file.write_text(report_html(ReportPage("Site", "Made", NOW, "0", sections), extras), "utf-8")
 
 
 def made_site(count: int, rng: np.random.Generator) -> SitePages:
@@ -124,7 +124,7 @@ def made_site(count: int, rng: np.random.Generator) -> SitePages:
     ).by_url()
 
 
-def look(small: Path, large: Path, chromium: str, *, pages: int, software: bool) -> None:
+def observation(small: Path, large: Path, chromium: str, *, pages: int, software: bool) -> None:
     """Load both in a browser and move their graphs."""
     from playwright.sync_api import sync_playwright
 

@@ -5,7 +5,7 @@
     uv run python benchmarks/schedule.py --only frontier   one part
 
 The population is that of algorithms §3: log-normal rates around one change in 30 days, half of their variance between
-hosts of 100 pages, log-normal importance, 0.03 visits a page and day. Plain ways run on fewer pages where they would
+hosts of 100 pages, log-normal importance, 0.03 visits per page and day. Plain ways run on fewer pages where they would
 take minutes; their time is then scaled up. Times are seconds of one processor and, in brackets, of the clock on the
 wall.
 """
@@ -23,20 +23,18 @@ from unittest import mock
 import numpy as np
 from figures import note, options_of
 
-from recrawl.estimate.point import PointBelief
+from recrawl.estimate.point_evidence import PointBelief
 from recrawl.model import FloatArray, IntArray
-from recrawl.model.grid_belief import GridBelief, half_octaves
-from recrawl.schedule import due_search, price_known
-from recrawl.schedule.cho_garcia_molina import freshness_rates
-from recrawl.schedule.closed_forms import LAWS
-from recrawl.schedule.due import Demand
-from recrawl.schedule.frontier import Frontier
-from recrawl.schedule.host_prices import allocate_by_host
-from recrawl.schedule.objectives import ARCHIVE, Freshness
-from recrawl.schedule.politeness import Politeness, PolitenessRules
-from recrawl.schedule.price import allocate
-from recrawl.schedule.price_known import KnownRates
-from recrawl.schedule.ranking import best, index
+from recrawl.model.belief import GridBelief, half_octaves
+from recrawl.schedule.frontier.host_frontier import Frontier
+from recrawl.schedule.objectives import ARCHIVE, FreshnessObjective
+from recrawl.schedule.politeness.host_politeness import Politeness, PolitenessRules
+from recrawl.schedule.price import due_times, known_rates
+from recrawl.schedule.price.budget_price import allocate
+from recrawl.schedule.price.due_times import VisitDemand
+from recrawl.schedule.price.host_prices import allocate_by_host
+from recrawl.schedule.price.known_rates import LAWS, KnownRates, freshness_rates
+from recrawl.schedule.price.ranking import best, index
 from recrawl.time import DAY, HOUR
 
 T = TypeVar("T")
@@ -125,21 +123,21 @@ def prices(pages: Population) -> None:
     note("price, gap", max(gap, 0.0) / full, "of the objective", f"{n:,} pages", baseline=0.0, beside="full solve")
     _, ours = timed(lambda: allocate(pages.known(least=1 / (180 * DAY), most=1 / HOUR), budget))
     line("price, freshness within 1 h and 180 d", ours, plain, scale)
-    with mock.patch.object(price_known, "can_compile", return_value=False):
+    with mock.patch.object(known_rates, "can_compile", return_value=False):
         _, ours = timed(lambda: allocate(pages.known(), budget))
     line("price, freshness, numpy alone", ours, plain, scale)
 
 
 def beliefs(pages: Population) -> None:
-    """Grid beliefs: machine code and a sample against the plain search."""
+    """Grid beliefs: compiled code and a sample against the plain search."""
     rates, n = half_octaves(), len(pages)
     weights = np.empty((n, len(rates)), np.float32)
     for start in range(0, n, PLAIN):
         block = slice(start, start + PLAIN)
         weights[block] = np.exp(-0.5 * ((np.log(rates) - np.log(pages.rate[block, None])) / 0.8) ** 2) + 1e-7
-    demand = Demand(ARCHIVE, GridBelief(rates, weights), pages.importance, np.ones(n), HOUR, 180 * DAY)
+    demand = VisitDemand(ARCHIVE, GridBelief(rates, weights), pages.importance, np.ones(n), HOUR, 180 * DAY)
     some = demand.take(slice(0, PLAIN // 5))
-    with mock.patch.object(due_search, "can_compile", return_value=False):
+    with mock.patch.object(due_times, "can_compile", return_value=False):
         _, plain = timed(lambda: allocate(some, BUDGET * len(some)), 1)
     found, ours = timed(lambda: allocate(demand, BUDGET * n), 1)
     off = float(demand.rates(found.price).sum()) / (BUDGET * n) - 1.0
@@ -177,10 +175,10 @@ def rankings(pages: Population) -> None:
     """Index and best hundredth, against numpy and argpartition."""
     n = len(pages)
     elapsed, one = np.random.default_rng(2).exponential(20 * DAY, n), np.ones(n)
-    demand = Demand(Freshness(), PointBelief(pages.rate), pages.importance, one, HOUR, 180 * DAY)
-    index(Freshness(), one[:2], one[:2], one[:2], one[:2])
+    demand = VisitDemand(FreshnessObjective(), PointBelief(pages.rate), pages.importance, one, HOUR, 180 * DAY)
+    index(FreshnessObjective(), one[:2], one[:2], one[:2], one[:2])
     _, plain = timed(lambda: np.argpartition(-demand.worth(elapsed), n // 100)[: n // 100], 1)
-    _, ours = timed(lambda: best(index(Freshness(), pages.rate, pages.importance, one, elapsed), n // 100))
+    _, ours = timed(lambda: best(index(FreshnessObjective(), pages.rate, pages.importance, one, elapsed), n // 100))
     line("ranking, known rates", ours, plain)
     note("ranking", ours.wall, "s", f"{n:,} pages", baseline=plain.wall, beside="numpy's argpartition")
 

@@ -5,7 +5,7 @@ uv run python benchmarks/serve.py --pages 20000         a quick look
 uv run python benchmarks/serve.py --folder DIR          keep the workspace there, and use it again
 
 Each server is a process of its own on one core; requests come from another, at the times of a Poisson process with
-``--rate`` requests a second, whether answers to earlier ones have come or not. A request takes from when it should
+``--rate`` requests per second, whether answers to earlier ones have come or not. A request takes from when it should
 have been sent to the last byte of its answer, so waiting in line and a new connection count. pywb is asked for the
 nearest capture and for the captures of a prefix through its index server, which is the part of it that does the same
 work; its TimeGate does more. Questions of each kind are asked before any is measured, so that programs are loaded.

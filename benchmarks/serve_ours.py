@@ -13,10 +13,10 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from recrawl.cli.serving.run import bound, serve_all
-from recrawl.cli.workspace import open_workspace
+from recrawl.app.workspace.workspace import open_workspace
 from recrawl.crawl.clock import RealClock
-from recrawl.show.dashboard.security import Guard
+from recrawl.web.dashboard.access_control import AccessGuard
+from recrawl.web.server.run_servers import bound, serve_all
 
 
 def main() -> None:
@@ -25,30 +25,30 @@ def main() -> None:
     place = open_workspace(Path(folder), {})
     threading.Thread(target=_until_told, daemon=True).start()
     if what == "travel":
-        from recrawl.cli.serving.travel import time_travel
+        from recrawl.web.replay.replay_servers import time_travel
 
         with (
             bound("127.0.0.1", 0) as listening,
-            time_travel(place, Guard(), "127.0.0.1", listening, replay=None) as travel,
+            time_travel(place, AccessGuard(), "127.0.0.1", listening, replay=None) as travel,
         ):
             serve_all(travel.apps, said(travel.apps[0][1]), [travel.first])
         return
-    from recrawl.cli.serving.warm import Looks
-    from recrawl.cli.serving.wiring import FIRST_LOOKS, wired
-    from recrawl.show.dashboard.app import make_app
+    from recrawl.web.dashboard.dashboard_app import make_app
+    from recrawl.web.dashboard.dashboard_wiring import FIRST_LOOKS, wired
+    from recrawl.web.server.request_prefetch import PrefetchPaths
 
-    dashboard = wired(place, Guard(), RealClock().now)
+    dashboard = wired(place, AccessGuard(), RealClock().now)
     app = make_app(dashboard.site)
     dashboard.begin()
     with bound("127.0.0.1", 0) as listening:
         try:
-            serve_all([(app, listening)], said(listening), [Looks(app, FIRST_LOOKS)])
+            serve_all([(app, listening)], said(listening), [PrefetchPaths(app, FIRST_LOOKS)])
         finally:
             dashboard.close()
 
 
 def said(listening: socket.socket) -> Callable[[], None]:
-    """Tells whoever measures where we are."""
+    """Report the progress to the measuring process."""
     return lambda: print(f"port {listening.getsockname()[1]}", flush=True)
 
 

@@ -8,9 +8,9 @@ import apsw
 import numpy as np
 from store_population import populate_sqlite
 
-from recrawl.cli.workspace import Workspace, make_workspace
+from recrawl.app.workspace.workspace import Workspace, make_workspace
 from recrawl.model import Outcome, Verdict
-from recrawl.store.segments import LOOK, SEGMENT_VISITS, pack
+from recrawl.store.history import LOOK, SEGMENT_VISITS, pack
 
 START = 1_600_000_000
 ROUND = 2_592_000
@@ -65,16 +65,16 @@ def build(folder: Path, pages: int, hosts: int, each: int) -> Workspace:
 def _add_segment(connection: apsw.Connection, segment: int, number: int, first: int, last: int) -> None:
     verdict = Verdict.UNKNOWN if number == 0 else Verdict.CHANGED if number % 2 == 0 else Verdict.UNCHANGED
     connection.execute(_VISITS.format(n=number, segment=segment, verdict=int(verdict), first=first, last=last))
-    looks = np.zeros(last - first + 1, LOOK)
-    looks["page"] = np.arange(first, last + 1)
-    looks["time"] = START + number * ROUND + looks["page"] * 7919 % ROUND
-    looks["outcome"], looks["verdict"] = Outcome.FETCHED, verdict
-    changed = len(looks) if verdict is Verdict.CHANGED else 0
-    span = float(looks["time"].min()), float(looks["time"].max())
+    observations = np.zeros(last - first + 1, LOOK)
+    observations["page"] = np.arange(first, last + 1)
+    observations["time"] = START + number * ROUND + observations["page"] * 7919 % ROUND
+    observations["outcome"], observations["verdict"] = Outcome.FETCHED, verdict
+    changed = len(observations) if verdict is Verdict.CHANGED else 0
+    span = float(observations["time"].min()), float(observations["time"].max())
     connection.execute(
         "INSERT INTO visit_segment (id, visits, changed, failed, first_time, last_time, pack) "
         "VALUES (?, ?, ?, 0, ?, ?, ?)",
-        (segment, len(looks), changed, *span, pack(looks)),
+        (segment, len(observations), changed, *span, pack(observations)),
     )
 
 

@@ -3,11 +3,11 @@
     uv run python benchmarks/simulate.py                          20,000 pages, 100 days, a policy of each kind
     uv run python benchmarks/simulate.py --pages 100000 --days 20 --policy uniform --policy hacs
 
-Two budgets: nine in ten pages visited at every tick, where what counts is visits a second (made, judged by the truth,
-scored and told to the policy; first visits count too), and one in thirty, where nearly all time goes into asking how
-urgent each page is: urgencies a second. The replay runs the same policy on a small web of the same kind through agenda
-and frontier, which also keep hosts' pauses and single due times: the baseline of the ratio. Seconds are those of the
-processor; what numba has to load or compile is done before they count.
+Two budgets: nine in ten pages visited at every tick, where what counts is visits per second (made, evaluated by the
+truth, scored and told to the policy; first visits count too), and one in thirty, where nearly all time goes into asking
+how urgent each page is: urgencies a second. The replay runs the same policy on a small web of the same kind through
+scheduler and frontier, which also keep hosts' pauses and single due times: the baseline of the ratio. Seconds are CPU
+seconds; what numba has to load or compile is done before they count.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import time
 import numpy as np
 from figures import note, options_of
 
-from recrawl.schedule.agenda import Agenda
-from recrawl.schedule.frontier import Frontier
-from recrawl.schedule.politeness import Politeness, PolitenessRules
-from recrawl.simulate.contest import Rules, compete
-from recrawl.simulate.contest_entries import entry
-from recrawl.simulate.contest_field import Field
-from recrawl.simulate.laws import Poisson
-from recrawl.simulate.replay import Replay
-from recrawl.simulate.sampling import Truth
+from recrawl.schedule.frontier.host_frontier import Frontier
+from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
+from recrawl.schedule.politeness.host_politeness import Politeness, PolitenessRules
+from recrawl.simulate.benchmark_field import BenchmarkField
+from recrawl.simulate.benchmark_policies import entry
+from recrawl.simulate.change_processes import PoissonProcess
+from recrawl.simulate.policy_benchmark import BenchmarkRules, compete
+from recrawl.simulate.policy_replay import Replay
+from recrawl.simulate.sampling import PageTruth
 from recrawl.simulate.sites import synthetic_web
 from recrawl.time import DAY
 
@@ -58,21 +58,21 @@ def main() -> None:
         note(name, visits, "visits/s", sizes, baseline=replayed, beside="replay of one event at a time")
 
 
-def population(pages: int, days: int) -> Field:
+def population(pages: int, days: int) -> BenchmarkField:
     """Pages on hosts of a hundred, there from the start; log-normal rates around one change in 30 days."""
     rng = np.random.default_rng(1)
     rate = np.exp(rng.normal(np.log(1 / 30), 2.0, pages)) / DAY
-    changes = Poisson().times(np.minimum(rate, 5 / DAY), 0.0, days * DAY, rng)
+    changes = PoissonProcess().times(np.minimum(rate, 5 / DAY), 0.0, days * DAY, rng)
     host = np.arange(pages) // 100
-    truth = Truth(np.zeros(pages), np.full(pages, np.inf), changes, 0.0, days * DAY)
-    return Field.of("log-normal", truth, host=host, cluster=host)
+    truth = PageTruth(np.zeros(pages), np.full(pages, np.inf), changes, 0.0, days * DAY)
+    return BenchmarkField.of("log-normal", truth, host=host, cluster=host)
 
 
-def _contest(field: Field, name: str, budget: float) -> tuple[float, float]:
+def _contest(field: BenchmarkField, name: str, budget: float) -> tuple[float, float]:
     """Visits and urgencies a second."""
     policy = entry(name, field)
     began = time.process_time()
-    result = compete(field, policy, Rules(budget), np.random.default_rng(1))
+    result = compete(field, policy, BenchmarkRules(budget), np.random.default_rng(1))
     seconds = time.process_time() - began
     return result.made / seconds, result.evaluations / seconds
 
@@ -80,11 +80,11 @@ def _contest(field: Field, name: str, budget: float) -> tuple[float, float]:
 def _replay(name: str, pages: int, days: int) -> float:
     """Visits a second, one event at a time."""
     web = synthetic_web(pages=pages, start=1.79e9, days=days, seed=1)
-    field = Field.of("web", Truth.of_web(web), host=web.host)
-    agenda = Agenda(entry(name, field), budget=pages * MANY / DAY)
+    field = BenchmarkField.of("web", PageTruth.of_web(web), host=web.host)
+    scheduler = RevisitScheduler(entry(name, field), budget=pages * MANY / DAY)
     frontier = Frontier(Politeness(PolitenessRules(shortest=1.0, longest=1.0)))
     began = time.process_time()
-    visits = Replay(web, agenda, frontier).run(web.start, web.end)
+    visits = Replay(web, scheduler, frontier).run(web.start, web.end)
     return len(visits) / (time.process_time() - began)
 
 

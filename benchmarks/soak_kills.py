@@ -39,8 +39,8 @@ import numpy as np
 import yaml
 from killed_crawls import Site, Starter, a_site, a_starter, children_of, is_alive, kill, rows, until
 
-from recrawl.crawl.backup import backups_in
-from recrawl.crawl.verify import Scope, Severity, verify
+from recrawl.crawl.maintenance.workspace_backup import backups_in
+from recrawl.crawl.maintenance.workspace_check import CheckScope, Severity, verify
 from recrawl.store.open import open_store
 
 LOOKS = 2
@@ -127,8 +127,8 @@ class Place:
         text = yaml.safe_dump(SETTINGS | {"store": {"location": location}})  # without comments it is read in no time
         (workspace / "recrawl.yaml").write_text(text, encoding="utf-8")
         seeds = self.folder / "seeds.txt"
-        many = (f"{self.site.homes[n % len(self.site.homes)]}{n}" for n in range(self._pages))
-        seeds.write_text("\n".join((*self.site.homes, *many)), encoding="utf-8")
+        many = (f"{self.site.seed_scope[n % len(self.site.seed_scope)]}{n}" for n in range(self._pages))
+        seeds.write_text("\n".join((*self.site.seed_scope, *many)), encoding="utf-8")
         self.run(OK, "add", "-w", workspace, "--file", seeds)
 
     def run(self, code: int, *arguments: object) -> None:
@@ -211,7 +211,7 @@ class Place:
         self.known = now_known
 
     def check_pauses(self, first: int) -> None:
-        """No host was asked before its pause was over, whoever asked before."""
+        """No host received a request before its pause was over, from any worker."""
         last: dict[str, float] = {}
         for request in self.site.all[max(first - 50, 0) :]:
             if request.host in last and request.time - last[request.host] < PAUSE - 0.001:
@@ -223,7 +223,7 @@ class Place:
         folder, rng = workspace or self.workspace, np.random.default_rng(0)
         with open_store(location or self.location) as store:
             now = time.time()  # noqa: TID251 - as the crawler
-            found = verify(store, folder, now, Scope(), rng=rng, tell=lambda *_: None)
+            found = verify(store, folder, now, CheckScope(), rng=rng, tell=lambda *_: None)
         bad = [one for one in found.findings.all() if one.about.severity is Severity.ERROR or one.kind in _UNEXPECTED]
         if bad:
             raise AssertionError(f"{folder}: {bad}")
@@ -271,7 +271,7 @@ class Place:
 
     def kill_capture(self) -> int:
         """Kill a capture of a site; now and then let it come to its end."""
-        before, home = len(self.site.log), self.site.homes[int(self.rng.integers(len(self.site.homes)))]
+        before, home = len(self.site.log), self.site.seed_scope[int(self.rng.integers(len(self.site.seed_scope)))]
         arguments = ("capture", home, "-w", self.workspace, "--delay", f"{PAUSE}s", "--strategy", "sharc-online")
         if self.rng.random() < 0.2:
             self.run(OK, *arguments)
@@ -351,7 +351,9 @@ class Place:
             self.check_whole(again, store or str(again / self.given))
             if going_on or self.rng.random() < 0.2:
                 before = len(self.site.log)
-                self.run(OK, "run", "-w", again, "--for", "1s")
+                process = self.starter.start("run", "-w", again)
+                until(lambda: len(self.site.log) > before or not is_alive(process), self.starter.said)
+                self.starter.end(process, signal.SIGTERM)
                 self.site.until_all_is_read()
                 if len(self.site.log) == before:
                     raise AssertionError("a crawl that was restored does not go on")
@@ -503,7 +505,7 @@ def soak(  # noqa: PLR0913 - what takes part
     jobs: tuple[str, ...] = JOBS,
     tell: Callable[[Tally], None] = lambda _tally: None,
 ) -> None:
-    """Kill until there were so many kills, in workspaces below a folder. Each job comes once before chance decides."""
+    """Kill until there were N kills, in workspaces below a folder. Each job comes once before chance decides."""
     places: dict[tuple[str, bool], Place] = {}
     waiting = list(jobs)
     made = 0

@@ -1,4 +1,4 @@
-"""How long a newcomer waits: for the help, for the demo, for the tests.
+"""How long a new page waits: for the help, for the demo, for the tests.
 
 uv run python benchmarks/start.py help        processor time of recrawl --help, beside Python that does nothing
 uv run python benchmarks/start.py demo        recrawl demo in an empty folder

@@ -22,8 +22,8 @@ from store_population import DUE_SPAN, populate_postgres, populate_sqlite, postg
 
 from recrawl.model import Histories, IntArray, Verdict, Visits
 from recrawl.store import Store, open_store
-from recrawl.store.segments import LOOK, LOOK_NAMES
-from recrawl.store.sql import SqlStore
+from recrawl.store.engine.sql import SqlStore
+from recrawl.store.history import LOOK, LOOK_NAMES
 
 T = TypeVar("T")
 
@@ -165,7 +165,7 @@ def row_by_row(store: SqlStore) -> int:
         lambda session: [
             row
             for segment in range(1, BASELINE_SEGMENTS + 1)
-            for row in session.rows(session.statements.looks_of_segment, segment)
+            for row in session.rows(session.statements.observations_of_segment, segment)
         ]
     )
     columns = {

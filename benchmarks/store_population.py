@@ -16,7 +16,7 @@ from recrawl.store import open_store
 from recrawl.store.discovery import key_hash
 
 DUE_SPAN = 1_000_003
-"""Due times are spread over so many seconds from 0."""
+"""Due times are spread over this many seconds from 0."""
 
 _HOSTS = """INSERT INTO host (id, name, ready_at, delay, held_until, next_due)
 SELECT i, 'h' || i || '.example', 0, 1, 0, 0 FROM {numbers}"""
@@ -38,7 +38,7 @@ _INDEX = "CREATE INDEX schedule_by_host ON schedule (host, due, page)"
 
 
 def populate_sqlite(path: Path, pages: int, hosts: int, *, found_by_url: bool = False) -> str:
-    """A new SQLite store with so many pages; its location. Computing keys by which pages are found takes longer."""
+    """A new SQLite store with N pages; its location. Computing keys by which pages are found takes longer."""
     open_store(path, create=True).close()
     connection = apsw.Connection(str(path))
     connection.pragma("journal_mode", "off")
@@ -63,7 +63,7 @@ def populate_sqlite(path: Path, pages: int, hosts: int, *, found_by_url: bool = 
 
 
 def populate_postgres(address: str, name: str, pages: int, hosts: int) -> str:
-    """A new database on the server with so many pages; its location."""
+    """A new database on the server with N pages; its location."""
     with psycopg.connect(address % "postgres", autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}".encode())
     location = address % name

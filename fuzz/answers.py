@@ -179,22 +179,22 @@ def crawl(options: argparse.Namespace) -> None:
     """Be the crawl of one round."""
     import faulthandler
 
-    from recrawl.crawl import event_loop
     from recrawl.crawl.clock import RealClock
-    from recrawl.crawl.driver import Pace
-    from recrawl.crawl.judging import JudgingRules
-    from recrawl.crawl.live import CrawlSettings, live_crawl
-    from recrawl.crawl.parse_pool import ParseLimits
-    from recrawl.crawl.scope import HostScope
-    from recrawl.detect import Standards
-    from recrawl.fetch.reach import Reach
-    from recrawl.fetch.transfer import Limits
-    from recrawl.schedule.fixed_interval import FixedInterval
-    from recrawl.schedule.politeness import PolitenessRules
-    from recrawl.schedule.retry import Retry
+    from recrawl.crawl.visit.change_classifier import ClassifierRules
+    from recrawl.crawl.visit.scope import HostScope
+    from recrawl.crawl.worker import event_loop
+    from recrawl.crawl.worker.crawl_assembly import WorkerSettings, live_crawl
+    from recrawl.crawl.worker.crawl_worker import WorkerPace
+    from recrawl.detect import ChangeCriteria
+    from recrawl.fetch.http.address_policy import AddressPolicy
+    from recrawl.fetch.http.transfer import TransferLimits
+    from recrawl.parse.parse_pool import ParseLimits
+    from recrawl.schedule.policies.fixed_interval import FixedInterval
+    from recrawl.schedule.politeness.host_politeness import PolitenessRules
+    from recrawl.schedule.politeness.retry import Retry
     from recrawl.store.open import open_store
 
-    class Loopback(Reach):
+    class Loopback(AddressPolicy):
         """Mutated links lead anywhere; nobody but this machine is asked."""
 
         def covers(self, address: str) -> bool:
@@ -203,16 +203,16 @@ def crawl(options: argparse.Namespace) -> None:
 
     faulthandler.register(signal.SIGUSR1, file=(Path(options.folder) / "stack.txt").open("w"))
     clock, folder = RealClock(), Path(options.folder)
-    settings = CrawlSettings(
+    settings = WorkerSettings(
         1e6,
         "recrawl-fuzz/1 (+mailto:fuzz@example.org)",
-        limits=Limits(connect=5.0, idle=5.0, total=10.0),
+        limits=TransferLimits(connect=5.0, idle=5.0, total=10.0),
         politeness=PolitenessRules(factor=0.0, shortest=0.0, longest=0.0, crawl_delay_cap=1.0),
         retry=Retry.beginning(1.0),
         durable=False,
         reach=Loopback(),
-        pace=Pace(concurrency=32, poll=1.0),
-        judging=JudgingRules(Standards(in_machine_code=True)),
+        pace=WorkerPace(concurrency=32, poll=1.0),
+        classifier=ClassifierRules(ChangeCriteria(use_kernels=True)),
         parsing=ParseLimits(cpu=3.0, memory=256 << 20),
     )
 

@@ -79,44 +79,44 @@ class Targets:
             elif name == "memento":
                 self._memento(data)
             elif name == "git-log":
-                from recrawl.formats.git_log import _commits, _tokens
+                from recrawl.formats.git.git_history import _commits, _tokens
 
                 list(_commits(_tokens(io.BytesIO(data)), "fuzz"))
             else:
                 self._judge(name, data)
 
     def _read(self, name: str, data: bytes) -> None:
-        from recrawl.crawl.sources import _CAPTURES
-        from recrawl.formats.captures import Report
-        from recrawl.formats.common_crawl import read_common_crawl
+        from recrawl.formats.columnar.capture_batches import ReadReport
+        from recrawl.formats.columnar.common_crawl import read_common_crawl
         from recrawl.formats.sitemap import read_claims
-        from recrawl.formats.sniff import Format, sniff_bytes
+        from recrawl.formats.sniff import SourceFormat, sniff_bytes
+        from recrawl.transfer.import_sources import _CAPTURES
 
         self._path.write_bytes(data)
-        formats = {"warc": Format.WARC, "arc": Format.ARC, "cdx": Format.CDX, "cdxj": Format.CDXJ, "zipnum": Format.ZIPNUM,
-                   "cdx-answer": Format.CDX_ANSWER, "timemap": Format.TIMEMAP, "crawl-log": Format.CRAWL_LOG}  # fmt: skip
+        formats = {"warc": SourceFormat.WARC, "arc": SourceFormat.ARC, "cdx": SourceFormat.CDX, "cdxj": SourceFormat.CDXJ, "zipnum": SourceFormat.ZIPNUM,
+                   "cdx-answer": SourceFormat.CDX_ANSWER, "timemap": SourceFormat.TIMEMAP, "crawl-log": SourceFormat.CRAWL_LOG}  # fmt: skip
         sniff_bytes(data[:65_536], "x")
         if name == "wacz":
             self._import(name, data)
         elif name == "parquet":
-            for batch in read_common_crawl(self._path, Report()):
+            for batch in read_common_crawl(self._path, ReadReport()):
                 batch.validate()
         elif name in formats:
-            for batch in _CAPTURES[formats[name]](self._path, Report()):
+            for batch in _CAPTURES[formats[name]](self._path, ReadReport()):
                 batch.validate()
         else:
-            list(read_claims(io.BytesIO(data), "fuzz", 0.0, Report()))
+            list(read_claims(io.BytesIO(data), "fuzz", 0.0, ReadReport()))
 
     def _import(self, name: str, data: bytes) -> None:
         """As ``recrawl import`` does: into a store, judged by digest and by content."""
         import shutil
 
-        from recrawl.crawl.archived_bytes import ArchivedBytes, imported_into
         from recrawl.crawl.clock import RealClock
-        from recrawl.crawl.importing import Cleaning, Importer
-        from recrawl.crawl.payloads import PayloadJudge
-        from recrawl.crawl.sources import Sources
+        from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
         from recrawl.store.open import open_store
+        from recrawl.transfer.archive_import import CleaningRules, Importer
+        from recrawl.transfer.import_sources import ImportSources
+        from recrawl.transfer.payload_classifier import PayloadClassifier
 
         if not self._store.exists():
             open_store(self._store, create=True, durable=False).close()
@@ -128,16 +128,20 @@ class Targets:
         shutil.copy(self._store, place / "store.db")
         clock = RealClock()
         with open_store(place / "store.db", durable=False) as store:
-            importer = Importer(store, clock, Cleaning(0.0), lambda _count: None)
-            list(Sources(store, importer, clock, place / "warc", on_bad=lambda error: str(error) and None).bring(path))
+            importer = Importer(store, clock, CleaningRules(0.0), lambda _count: None)
+            list(
+                ImportSources(store, importer, clock, place / "warc", on_bad=lambda error: str(error) and None).bring(
+                    path
+                )
+            )
             importer.judge()
             archived = ArchivedBytes(place / "warc", imported_into(store))
             files = [file for file in store.unread_files() if archived.has(file)]
-            PayloadJudge(store, archived.read).judge(store.unread(files))
+            PayloadClassifier(store, archived.read).judge(store.unread(files))
 
     def _robots(self, data: bytes) -> None:
         from recrawl.detect import decoded
-        from recrawl.fetch.robots import RobotsCache
+        from recrawl.fetch.robots_cache import RobotsCache
         from recrawl.model import Capture
         from recrawl.time import VirtualClock
 
@@ -156,8 +160,8 @@ class Targets:
         """An answer of an archive, turned back into the capture it stands for, and its URI into the raw one."""
         from recrawl.detect import decoded
         from recrawl.errors import FetchError
-        from recrawl.fetch.memento_capture import known_raw_uri, original_capture
-        from recrawl.formats.warc_records import payload_sha1
+        from recrawl.fetch.archives.memento_client import known_raw_uri, original_capture
+        from recrawl.formats.warc.warc_records import payload_sha1
         from recrawl.model import Capture
 
         head, _, body = data.partition(b"\r\n\r\n")
@@ -167,12 +171,12 @@ class Targets:
             payload_sha1(original_capture(Capture(uri, 0.0, 200, head + b"\r\n\r\n", body), body_of=decoded))
 
     def _judge(self, name: str, data: bytes) -> None:
-        from recrawl.detect import judge, known_after
+        from recrawl.detect import classify_change, known_after
         from recrawl.model import Capture
 
         head = f"HTTP/1.1 200 OK\r\nContent-Type: {MIMES[name]}\r\n\r\n".encode()
-        first = judge(Capture("http://a.org/", 0.0, 200, head, data), None)
-        judge(Capture("http://a.org/", 9.0, 200, head, data[: len(data) // 2]), known_after(first, None))
+        first = classify_change(Capture("http://a.org/", 0.0, 200, head, data), None)
+        classify_change(Capture("http://a.org/", 9.0, 200, head, data[: len(data) // 2]), known_after(first, None))
 
 
 def work(options: argparse.Namespace) -> None:

@@ -19,40 +19,39 @@ from typing import Any
 import atheris
 
 with atheris.instrument_imports(include=["recrawl"]):
-    from recrawl.detect import judge
-    from recrawl.detect.embedded import embedded_in_css, embedded_in_html
-    from recrawl.detect.rdf import read_rdf
+    from recrawl.detect import classify_change
+    from recrawl.detect.data.rdf import read_rdf
+    from recrawl.detect.html.embedded_resources import embedded_in_css, embedded_in_html
     from recrawl.errors import InputError
-    from recrawl.formats.arc import index_arc
-    from recrawl.formats.captures import Report
-    from recrawl.formats.cdx import read_cdx
-    from recrawl.formats.cdx_answers import read_answer
-    from recrawl.formats.cdxj import read_cdxj
+    from recrawl.formats.cdx.cdx_lines import read_cdx
+    from recrawl.formats.cdx.cdx_responses import read_answer
+    from recrawl.formats.cdx.cdxj import read_cdxj
+    from recrawl.formats.columnar.capture_batches import ReadReport
     from recrawl.formats.crawl_log import read_crawl_log
+    from recrawl.formats.memento.timemap import read_timemap, read_timemap_file
     from recrawl.formats.seeds import read_seeds
     from recrawl.formats.sitemap import read_claims
     from recrawl.formats.sniff import sniff_bytes
-    from recrawl.formats.timemap import read_timemap
-    from recrawl.formats.timemap_stream import read_timemap_file
-    from recrawl.formats.warc_reader import index_warc
+    from recrawl.formats.warc.arc import index_arc
+    from recrawl.formats.warc.warc_reader import index_warc
     from recrawl.model import Capture
     from recrawl.urls import address
 
 _SCRATCH = Path(tempfile.mkdtemp()) / "input"
 
 
-def _streamed(read: Callable[[io.BytesIO, str, Report], Iterator[Any]]) -> Callable[[bytes], None]:
+def _streamed(read: Callable[[io.BytesIO, str, ReadReport], Iterator[Any]]) -> Callable[[bytes], None]:
     def target(data: bytes) -> None:
-        for batch in read(io.BytesIO(data), "fuzz", Report()):
+        for batch in read(io.BytesIO(data), "fuzz", ReadReport()):
             batch.validate()
 
     return target
 
 
-def _from_file(read: Callable[[Path, Report], Iterator[Any]]) -> Callable[[bytes], None]:
+def _from_file(read: Callable[[Path, ReadReport], Iterator[Any]]) -> Callable[[bytes], None]:
     def target(data: bytes) -> None:
         _SCRATCH.write_bytes(data)
-        for batch in read(_SCRATCH, Report()):
+        for batch in read(_SCRATCH, ReadReport()):
             batch.validate()
 
     return target
@@ -60,7 +59,7 @@ def _from_file(read: Callable[[Path, Report], Iterator[Any]]) -> Callable[[bytes
 
 def _judged(data: bytes) -> None:
     head, _, body = data.partition(b"\r\n\r\n")
-    judge(Capture("http://example.com/", 0.0, 200, b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\n", body), None)
+    classify_change(Capture("http://example.com/", 0.0, 200, b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\n", body), None)
 
 
 TARGETS: dict[str, Callable[[bytes], object]] = {
@@ -70,9 +69,9 @@ TARGETS: dict[str, Callable[[bytes], object]] = {
     "cdxj": _streamed(read_cdxj),
     "answer": _streamed(read_answer),
     "crawl-log": _streamed(read_crawl_log),
-    "timemap": lambda data: read_timemap(data, "fuzz", Report()),
+    "timemap": lambda data: read_timemap(data, "fuzz", ReadReport()),
     "timemap-file": _streamed(read_timemap_file),
-    "sitemap": lambda data: list(read_claims(data, "fuzz", 0.0, Report())),
+    "sitemap": lambda data: list(read_claims(data, "fuzz", 0.0, ReadReport())),
     "seeds": lambda data: read_seeds(data.decode("utf-8", "replace"), "fuzz"),
     "sniff": lambda data: sniff_bytes(data, "fuzz.gz"),
     "url": lambda data: address(data.decode("utf-8", "replace"), base="http://example.com/a/b"),

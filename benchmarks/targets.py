@@ -44,7 +44,7 @@ _TABLE = "the grand table"
 AIMS = {
     "The product": (
         most("start", "help", "recrawl --help, processor time", 1 / 3),
-        most("demo", "demo", "recrawl demo, from command to picture", 60),
+        most("demo", "demo", "recrawl demo, from command to plot", 60),
         most("tests", "tests", "all tests, two processors", 20 * 60),
     ),
     "Store": (
@@ -119,9 +119,9 @@ AIMS = {
         most("policies", "worse off", f"{_TABLE}: collections worse off than with even visits", 0),
         most("policies", "behind the reference", f"{_TABLE}: collections behind the reference R by .002 or more", 0),
         most("policies", "recall lost", f"{_TABLE}: collections where another catches more changes", 2),
-        most("crawl-time", "beside the printed", "crawl time foretold, median error", 1 / 3, ratio=True),
+        most("crawl-time", "beside the printed", "crawl time predicted, median error", 1 / 3, ratio=True),
         most("crawl-time", "beside the corrected", "the same, beside the heuristic corrected", 1 / 3, ratio=True),
-        least("crawl-time", "covered", "crawl time foretold, 90 % intervals that cover", 0.9),
+        least("crawl-time", "covered", "crawl time predicted, 90 % intervals that cover", 0.9),
     ),
     "Captures": (
         most("capture", "selective", "SHARC-Selective, 1 million pages", 10),

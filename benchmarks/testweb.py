@@ -1,6 +1,6 @@
-"""How fast the living web answers: ``python benchmarks/living.py [--requests N]``.
+"""How fast the test web answers: ``python benchmarks/testweb.py [--requests N]``.
 
-One pycurl client on one kept-alive connection asks, in the same process, the living web and, as a
+One pycurl client on one kept-alive connection asks, in the same process, the test web and, as a
 baseline, the standard library's ``http.server`` that always sends the same bytes. The client's own cost is
 in both figures.
 """
@@ -16,9 +16,9 @@ from time import perf_counter, process_time
 
 import pycurl
 
-from recrawl.living import LivingWeb, Quirks
 from recrawl.simulate.sites import synthetic_web
 from recrawl.time import HOUR, VirtualClock
+from recrawl_testweb import FaultProfile, VirtualWebServer
 
 START = 1_700_000_000.0
 BODY = b"x" * 2_500
@@ -73,9 +73,9 @@ def main() -> None:
     print(f"{'':28}{'per s':>8}{'per CPU s':>11}{'MB':>7}{'ratio':>7}")
     _line("http.server, constant bytes", baseline, baseline)
 
-    for name, quirks in (("none", Quirks.none()), ("mild", Quirks.mild())):
+    for name, fault_profile in (("none", FaultProfile.none()), ("mild", FaultProfile.mild())):
         clock = VirtualClock(START)
-        with LivingWeb(synthetic_web(start=START), clock, quirks=quirks) as living:
+        with VirtualWebServer(synthetic_web(start=START), clock, fault_profile=fault_profile) as living:
             urls = living.urls()
 
             def later(number: int, clock: VirtualClock = clock, urls: list[str] = urls) -> str:
@@ -85,7 +85,7 @@ def main() -> None:
             curl = pycurl.Curl()
             curl.setopt(pycurl.RESOLVE, living.resolve())
             try:
-                _line(f"living web, Quirks.{name}()", _rate(later, curl, requests), baseline)
+                _line(f"test web, Quirks.{name}()", _rate(later, curl, requests), baseline)
             finally:
                 curl.close()
 
