@@ -2,23 +2,39 @@
 
 import asyncio
 import gzip
+import io
 import json
 import os
+import shutil
+import threading
 from contextlib import suppress
+from dataclasses import replace
 
+import numpy as np
 import pytest
+from warcio.archiveiterator import ArchiveIterator
 
 from recrawl.crawl.clock import RealClock
+from recrawl.crawl.control.json_log import JsonLinesLog
+from recrawl.crawl.site_capture.capture_order import CaptureOrder
+from recrawl.crawl.site_capture.site_capture_driver import SiteCaptureDriver
 from recrawl.crawl.visit import warc_archive
 from recrawl.crawl.visit.scope import HostScope
+from recrawl.crawl.visit.visit_records import seen_once
+from recrawl.crawl.visit.visit_target import FirstFetch, VisitTarget
 from recrawl.crawl.worker.crawl_assembly import WorkerSettings, live_crawl
 from recrawl.crawl.worker.crawl_worker import WorkerPace
+from recrawl.detect import PageState, classify_change, decoded
+from recrawl.fetch.http.http_fetcher import HttpFetcher
+from recrawl.fetch.robots_cache import RobotsCache
+from recrawl.formats.warc import warc_records
 from recrawl.formats.warc.warc_reader import read_capture
-from recrawl.formats.warc.warc_records import LARGE, packed_body
-from recrawl.model import Outcome
+from recrawl.formats.warc.warc_records import WarcRecord, packed_body
+from recrawl.formats.warc.warc_writer import WarcWriter
+from recrawl.model import Capture, Outcome, Validators
 from recrawl.parse.parse_pool import MIB, ParseLimits
 from recrawl.schedule.policies.fixed_interval import FixedInterval
-from recrawl.schedule.politeness.host_politeness import PolitenessRules
+from recrawl.schedule.politeness.host_politeness import Politeness, PolitenessRules
 from recrawl.store.open import open_store
 from recrawl.time import HOUR
 
@@ -65,7 +81,7 @@ SETTINGS = WorkerSettings(
 @pytest.mark.parametrize("breaks", [False, True])
 def test_large_answers_are_compressed_before_they_are_recorded(tmp_path, monkeypatch, breaks):
     """What takes long is done in a thread; if our own code fails at that, it is done when the answer is written."""
-    large = os.urandom(2 * LARGE)
+    large = os.urandom(2 * warc_archive.SMALL)
     answers = {"large": large, "small": b"hello"}
     ahead = []
 
@@ -108,6 +124,145 @@ def test_large_answers_are_compressed_before_they_are_recorded(tmp_path, monkeyp
     assert sorted(ahead) == [("large", not breaks), ("small", False)]
     bodies = [read_capture(tmp_path / "warc" / one.warc_file, one.warc_offset).raw_body for one in kept]
     assert sorted(bodies, key=len) == [b"hello", large]
+
+
+def compressions(monkeypatch):
+    """Where bodies are compressed: the thread of each that is packed ahead, and the bytes of each other block."""
+    packed, inline = [], []
+    pack, member = warc_records.pack, WarcRecord.member
+
+    def packing(capture, repeats=""):
+        pack(capture, repeats)
+        packed.append((capture.url.rpartition("/")[2], threading.get_ident(), packed_body(capture).size))
+
+    def making(record, *rest):
+        if record.packed is None:
+            inline.append(sum(map(len, record.block)))
+        return member(record, *rest)
+
+    monkeypatch.setattr(warc_archive, "pack", packing)
+    monkeypatch.setattr(WarcRecord, "member", making)
+    return packed, inline
+
+
+def incompressible(sizes):
+    """Answers of so many random bytes, by name; each name has a new answer at each request."""
+
+    async def answer(reader, writer):
+        name = (await reader.readuntil(b"\r\n\r\n")).split(b" ", 2)[1].decode().strip("/")
+        size = sizes.get(name, 0)
+        kind = b"text/plain" if name.endswith("txt") else b"application/xml" if name.endswith("xml") else b"image/x"
+        writer.write(OK % kind + b"Content-Length: %d\r\n\r\n" % size + os.urandom(size))
+        with suppress(OSError):
+            await writer.drain()
+        writer.close()
+
+    return answer
+
+
+def check_files(folder):
+    """Every record of the WARC files can be read, with digests that hold."""
+    found = 0
+    for path in sorted(folder.iterdir()):
+        with path.open("rb") as stream:
+            for record in ArchiveIterator(stream, check_digests="raise"):
+                record.content_stream().read()
+                found += 1
+    return found
+
+
+def test_no_large_answer_is_compressed_in_the_event_loop(tmp_path, monkeypatch):
+    """Pages and robots.txt: the event loop compresses no block larger than the limit for small ones."""
+    packed, inline = compressions(monkeypatch)
+    sizes = {"robots.txt": 400_000, "large": 16 * MIB, "middle": 100_000, "small": 1_000}
+
+    async def crawl():
+        server = await asyncio.start_server(incompressible(sizes), "127.0.0.1", 0)
+        host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        clock = RealClock()
+        with open_store(tmp_path / "store.db", create=True, durable=False) as store:
+            pages = store.discover([f"http://{host}/{name}" for name in sizes if "." not in name], clock.now())
+            async with live_crawl(
+                "one",
+                FixedInterval(HOUR),
+                clock=clock,
+                store=store,
+                folder=tmp_path,
+                scope=HostScope(frozenset({host})),
+                settings=SETTINGS,
+            ) as driver:
+                await driver.run(clock.now() + HOUR, until_idle=True)
+            server.close()
+            return threading.get_ident(), store.captures(pages)
+
+    loop, kept = asyncio.run(crawl())
+    assert {(name, size) for name, _, size in packed} == {item for item in sizes.items() if item[0] != "small"}
+    assert loop not in {thread for _, thread, _ in packed}
+    assert max(inline) <= warc_archive.SMALL
+    assert sorted(one.size for one in kept) == sorted(size for name, size in sizes.items() if "." not in name)
+    assert check_files(tmp_path / "warc") >= 2 * len(sizes)
+
+
+def test_a_site_capture_compresses_no_large_sitemap_in_the_event_loop(tmp_path, monkeypatch, empty_store):
+    packed, inline = compressions(monkeypatch)
+    sizes = {"robots.txt": 0, "sitemap.xml": 300_000, "": 200_000}
+
+    async def capture():
+        server = await asyncio.start_server(incompressible(sizes), "127.0.0.1", 0)
+        clock, rules = RealClock(), PolitenessRules(factor=0.0, shortest=0.0, longest=0.0)
+        shutil.copy(empty_store, tmp_path / "store.db")
+        with (
+            open_store(tmp_path / "store.db", durable=False) as store,
+            WarcWriter(tmp_path / "warc", clock, durable=False) as writer,
+        ):
+            archive = warc_archive.WarcArchive(writer, store)
+            async with HttpFetcher(clock, SETTINGS.user_agent) as fetcher:
+                driver = SiteCaptureDriver(
+                    clock=clock,
+                    store=store,
+                    fetcher=fetcher,
+                    robots=RobotsCache(fetcher, clock, SETTINGS.user_agent, body_of=decoded),
+                    politeness=Politeness(rules),
+                    archive=archive,
+                    rates=lambda page: np.full(len(page), 1e-5),
+                    log=JsonLinesLog(io.StringIO(), clock),
+                )
+                home = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+                order = CaptureOrder(site=home, strategy="bfs", from_sitemap=True, delay=0.0)
+                await driver.run(await driver.begin(order))
+        server.close()
+        return threading.get_ident()
+
+    loop = asyncio.run(capture())
+    assert {(name, size) for name, _, size in packed} >= {("sitemap.xml", 300_000), ("", 200_000)}
+    assert loop not in {thread for _, thread, _ in packed}
+    assert max(inline) <= warc_archive.SMALL
+
+
+def test_a_confirmation_that_returns_to_the_old_version_is_compressed_ahead(tmp_path, empty_store):
+    """The first fetch found B, the second A again: A is not a revisit, because B was archived in between."""
+    url, head = "http://a.example/", b"HTTP/1.1 200 OK\r\nContent-Type: image/x\r\n\r\n"
+    old, new = (os.urandom(warc_archive.SMALL + 1) for _ in range(2))
+    clock = RealClock()
+    shutil.copy(empty_store, tmp_path / "store.db")
+    with (
+        open_store(tmp_path / "store.db", durable=False) as store,
+        WarcWriter(tmp_path / "warc", clock, durable=False) as writer,
+    ):
+        archive = warc_archive.WarcArchive(writer, store)
+        [page] = store.discover([url], 1.0).tolist()
+        visited = []
+        for time, body in enumerate([old, new, old], start=1):
+            known = PageState(Validators(digest=b"1")) if visited else None
+            target = VisitTarget(page, 1, url, 0.0, known)
+            capture = Capture(url, float(time), 200, head, body)
+            visited.append(seen_once(target, FirstFetch(capture, classify_change(capture, known), conditional=False)))
+        first, again, back = visited
+        list(archive.write([first]))
+        archive.ahead(replace(back, first=again))()
+        assert all(packed_body(one.capture).deflated for one in (again, back))
+        list(archive.write([again, back]))
+    assert check_files(tmp_path / "warc") == 4
 
 
 @pytest.mark.slow

@@ -110,6 +110,7 @@ class RobotsCache:
         body_of: Callable[[Capture], bytes],
         in_thread: Callable[[Callable[[], RulesAndCopy]], Awaitable[RulesAndCopy]] | None = None,
         on_capture: Callable[[Capture], None] = lambda _capture: None,
+        ahead: Callable[[Capture], Awaitable[None]] | None = None,
         copies: RobotsCopies | None = None,
         max_age: float = DAY,
         retry: float = HOUR,
@@ -121,7 +122,7 @@ class RobotsCache:
         """Seconds: rules are valid for ``max_age``, unavailable ones are requested again after ``retry``.
 
         A crawl delay is honoured up to ``max_delay``; ``pause`` is the wait between two redirects on the way to the
-        rules.
+        rules. ``on_capture`` receives every response, after ``ahead`` did what takes long for it.
         """
         self._fetcher = fetcher
         self._clock = clock
@@ -129,6 +130,7 @@ class RobotsCache:
         self._body_of = body_of
         self._in_thread = in_thread
         self._on_capture = on_capture
+        self._ahead = ahead
         self._copies = copies
         self._max_age = min(max_age, DAY)
         self._retry = min(retry, self._max_age)
@@ -269,6 +271,8 @@ class RobotsCache:
             if hops and redirected is not None:
                 await redirected(url)
             capture = await self._fetcher.fetch(FetchRequest(url, most=_MOST))
+            if self._ahead is not None:
+                await self._ahead(capture)
             self._on_capture(capture)
             if not 300 <= capture.status < 400 or capture.status == HTTPStatus.NOT_MODIFIED:  # noqa: PLR2004 - no redirect
                 if self._in_thread is None or _is_cheap(capture):

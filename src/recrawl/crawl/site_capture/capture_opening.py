@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -166,8 +166,11 @@ class SitePreparation:
         archive: ResponseArchive,
         log: JsonLinesLog,
         pool: ParsePool | None = None,
+        pack_ahead: Callable[[Capture], Awaitable[None]],
     ) -> None:
+        """``pack_ahead`` compresses a large response before it is archived."""
         self._store = store
+        self._pack_ahead = pack_ahead
         self._pool = pool
         self._slots = slots
         self._fetcher = fetcher
@@ -240,6 +243,7 @@ class SitePreparation:
             async with self._slots.door(url, host):
                 capture = await self._fetcher.fetch(FetchRequest(url))
             self._slots.end(host, capture)
+            await self._pack_ahead(capture)
             self._archive.write_auxiliary(capture, "M")
             read += 1
             sitemap = await read_announced(capture, self._pool)

@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from recrawl.crawl.clock import RealClock
 from recrawl.crawl.control.json_log import JsonLinesLog
 from recrawl.crawl.site_capture.capture_course import CaptureCourse, CapturePhase, CaptureStep, SiteMap, course_of
 from recrawl.crawl.site_capture.capture_opening import CaptureSlots, NoRulesError, SitePreparation
@@ -44,8 +43,7 @@ from recrawl.crawl.visit.visit_target import (
     failed_visit,
 )
 from recrawl.crawl.visit.visitor import Visitor
-from recrawl.crawl.visit.warc_archive import ResponseArchive
-from recrawl.crawl.worker.event_loop import on_large_answer
+from recrawl.crawl.visit.warc_archive import ResponseArchive, pack_ahead
 from recrawl.detect import PageState
 from recrawl.detect.fingerprint import digest
 from recrawl.detect.version import CostlyError, Effort, body_of, page_version
@@ -267,7 +265,14 @@ class SiteCaptureDriver:
         self._visitor = Visitor(fetcher, robots, clock, ip_gate, classifier=self._classifier, pool=pool)
         self._slots = CaptureSlots(clock, politeness, store, ip_gate)
         self._opener = SitePreparation(
-            store=store, slots=self._slots, fetcher=fetcher, robots=robots, archive=archive, log=log, pool=pool
+            store=store,
+            slots=self._slots,
+            fetcher=fetcher,
+            robots=robots,
+            archive=archive,
+            log=log,
+            pool=pool,
+            pack_ahead=self._pack_ahead,
         )
 
     def stop(self) -> None:
@@ -415,11 +420,11 @@ class SiteCaptureDriver:
             if waits_for(error) is not None:
                 raise
             result = InternalFailure(target, began, InternalFault.of(error))
-        if isinstance(self._clock, RealClock):
-            with self._faults.contained():
-                if (work := self._archive.ahead(result)) is not None:
-                    await on_large_answer(work)
+        await self._pack_ahead(result)
         return result
+
+    async def _pack_ahead(self, result: Result | Capture) -> None:
+        await pack_ahead(self._archive, result, self._clock, self._faults)
 
     def _broken(self, broken: InternalFailure) -> VisitDone:
         self._faults.broke_visit(broken.target.url, broken.fault)

@@ -34,7 +34,7 @@ from recrawl.crawl.visit.scope import MOST_HOPS, CrawlScope, HostCap
 from recrawl.crawl.visit.site_claims import news, signals, sitemap_claims
 from recrawl.crawl.visit.visit_records import known_after, last_version, links_stand
 from recrawl.crawl.visit.visit_target import Result, VisitDone, failed_visit
-from recrawl.crawl.visit.warc_archive import ResponseArchive
+from recrawl.crawl.visit.warc_archive import ResponseArchive, pack_ahead
 from recrawl.crawl.worker.seed_scope import SeedScope
 from recrawl.detect import PageState
 from recrawl.formats.atomic_files import waits_for
@@ -50,7 +50,7 @@ from recrawl.store.store_values import (
     last_modified_claims,
     newly_stated,
 )
-from recrawl.time import DAY, HOUR
+from recrawl.time import DAY, HOUR, Clock
 from recrawl.urls import address, surt
 
 MOST = 1_000_000
@@ -307,9 +307,9 @@ class Recorder:
         self._kept = {}
         self._archive.give_up()
 
-    def ahead(self, result: Result) -> Callable[[], None] | None:
-        """Work that a thread can do before a result is recorded; ``None`` if that is not worth a thread."""
-        return self._archive.ahead(result)
+    async def pack_ahead(self, result: Result, clock: Clock) -> None:
+        """Compress a large response in a thread before it is recorded."""
+        await pack_ahead(self._archive, result, clock, self.faults)
 
     def archive_auxiliary(self, capture: Capture, hops: str = "") -> None:
         """Archive a response that belongs to no page; ``hops`` says why it was requested (conventions L2)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from threading import Lock
@@ -13,10 +14,13 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from recrawl.crawl.clock import RealClock
+from recrawl.crawl.visit.fault_isolation import FaultReporter
 from recrawl.crawl.visit.visit_target import NeedsConfirmation, Result, VisitDone, VisitTarget
+from recrawl.crawl.worker.event_loop import on_large_answer
 from recrawl.detect import media_type
+from recrawl.errors import StoreError
 from recrawl.formats.warc.warc_records import (
-    LARGE,
     NOT_MODIFIED,
     CaptureRef,
     WarcRecord,
@@ -33,9 +37,13 @@ from recrawl.formats.warc.warc_writer import WarcPlace, WarcWriter
 from recrawl.model import Capture, Outcome, Validators, Verdict
 from recrawl.store.base import Store
 from recrawl.store.store_values import CaptureRecord
+from recrawl.time import Clock
 
 REVISIT = "warc/revisit"
 """The media type under which indexes list a revisit (conventions X1)."""
+SMALL = 64 * 1024
+"""Bytes of a body up to which the event loop compresses it when it is written, in half a millisecond; a whole batch of
+such bodies takes a tenth of a second or two. A thread compresses larger ones before."""
 _REMEMBERED = 100_000
 """Pages whose last full response is in memory; beyond that the store is queried."""
 _REMEMBERED_ASIDE = 10_000
@@ -59,10 +67,10 @@ class ResponseArchive(Protocol):
         """Bytes written so far."""
         ...
 
-    def ahead(self, result: Result) -> Callable[[], None] | None:
+    def ahead(self, result: Result | Capture) -> Callable[[], None] | None:
         """Work that a thread can do before a result is archived; ``None`` if that is not worth a thread.
 
-        It may be skipped, or fail: then archiving does it.
+        A capture alone is one that belongs to no page. The work may be skipped, or fail: then archiving does it.
         """
         ...
 
@@ -96,7 +104,7 @@ class NoArchive:
 
     written = 0
 
-    def ahead(self, result: Result) -> None:
+    def ahead(self, result: Result | Capture) -> None:
         """Do nothing."""
 
     def write(self, visits: Sequence[VisitDone]) -> Iterator[list[CaptureRecord]]:
@@ -163,20 +171,34 @@ class WarcArchive:
         """Bytes written so far, over all records."""
         return self._writer.written
 
-    def ahead(self, result: Result) -> Callable[[], None] | None:
-        """Compress large responses. Neither the event loop nor the writer waits for it."""
+    def ahead(self, result: Result | Capture) -> Callable[[], None] | None:
+        """Compress responses of more than ``SMALL`` bytes. Neither the event loop nor the writer waits for it."""
+        if isinstance(result, Capture):
+            return self._pack([], [result])
         if result.capture is None:
             return None
-        of_page, beside = [result.capture], []
         if isinstance(result, VisitDone):
-            of_page += [result.first.capture] if result.first and result.first.capture else []
-            beside = [*result.aside]
-        elif not isinstance(result, NeedsConfirmation):
-            of_page, beside = [], of_page
-        large = [(capture, self._repeats(result.target, capture)) for capture in filter(_is_large, of_page)]
+            first = result.first.capture if result.first else None
+            return self._pack([*([first] if first else []), result.capture], result.aside, result.target)
+        if isinstance(result, NeedsConfirmation):
+            return self._pack([result.capture], [], result.target)
+        return self._pack([], [result.capture])
+
+    def _pack(
+        self, of_page: Sequence[Capture], beside: Sequence[Capture], target: VisitTarget | None = None
+    ) -> Callable[[], None] | None:
+        """Work on the responses of a page, in the order in which they will be written, and on others."""
+        large: list[tuple[Capture, str | Capture]] = []
+        before: Capture | None = None
+        """A response of the page that will be the last archived one when the next is written."""
+        for capture in of_page:
+            if target is not None and _is_large(capture):
+                large.append((capture, before or self._repeats(target, capture)))
+            if capture.status in _FULL and not capture.made:
+                before = capture
         for capture in filter(_is_large, beside):
-            before = self._aside.get(capture.url)
-            large.append((capture, before.payload_digest if before else ""))
+            known = self._aside.get(capture.url)
+            large.append((capture, known.payload_digest if known else ""))
         return partial(_pack_all, large) if large else None
 
     def _repeats(self, target: VisitTarget, answer: Capture) -> str:
@@ -334,14 +356,27 @@ class WarcArchive:
             self._last.popitem(last=False)
 
 
+async def pack_ahead(archive: ResponseArchive, result: Result | Capture, clock: Clock, faults: FaultReporter) -> None:
+    """Do in a thread what takes long before a result can be archived; if it fails, archiving does it.
+
+    Virtual time does not advance while a thread runs, so nothing is done ahead on it.
+    """
+    if not isinstance(clock, RealClock):
+        return
+    with suppress(StoreError), faults.contained():  # recording meets the same failure
+        if (work := archive.ahead(result)) is not None:
+            await on_large_answer(work)
+
+
 def _is_large(capture: Capture) -> bool:
     """Whether preparing the records of a response needs a thread."""
-    return len(capture.raw_body) > LARGE and bool(capture.raw_head) and packed_body(capture) is None
+    return len(capture.raw_body) > SMALL and bool(capture.raw_head) and packed_body(capture) is None
 
 
-def _pack_all(large: Sequence[tuple[Capture, str]]) -> None:
+def _pack_all(large: Sequence[tuple[Capture, str | Capture]]) -> None:
+    """Compress responses, each with the digest of the one that it may repeat, or that response itself."""
     for capture, repeats in large:
-        pack(capture, repeats)
+        pack(capture, repeats if isinstance(repeats, str) else written([payload_sha1(repeats)])[0])
 
 
 def _answer(visited: VisitDone) -> Capture | None:

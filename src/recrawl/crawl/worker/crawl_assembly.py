@@ -27,7 +27,7 @@ from recrawl.crawl.visit.recorder import Recorder
 from recrawl.crawl.visit.scope import CrawlScope, HostCap
 from recrawl.crawl.visit.visit_target import VisitDone
 from recrawl.crawl.visit.visitor import AccessRunner, Visitor
-from recrawl.crawl.visit.warc_archive import WarcArchive
+from recrawl.crawl.visit.warc_archive import WarcArchive, pack_ahead
 from recrawl.crawl.worker.crawl_worker import CrawlWorker, WorkerPace
 from recrawl.crawl.worker.event_loop import in_thread
 from recrawl.crawl.worker.gc_tuning import long_running
@@ -160,6 +160,8 @@ async def crawl_parts(
             attempts = HeritrixLog(attempts_file)
             archived = ArchivedBytes(folder / "warc", imported_into(store))
             archive = WarcArchive(writer, store, attempts.write_auxiliary, archived.read)
+            log = JsonLinesLog(events, clock, level=settings.log_level, worker=worker)
+            faults = FaultReporter(log)
             robots = RobotsCache(
                 fetcher,
                 clock,
@@ -167,12 +169,12 @@ async def crawl_parts(
                 body_of=partial(decoded, limit=_LONGEST_RULES),
                 in_thread=None if isinstance(clock, VirtualClock) else in_thread,
                 on_capture=partial(archive.write_auxiliary, hops="P"),
+                ahead=lambda capture: pack_ahead(archive, capture, clock, faults),
                 copies=store,
                 max_delay=settings.politeness.crawl_delay_cap,
                 pause=settings.politeness.shortest,
             )
             ip_gate = None if settings.turns is None else IpGate(names, IpLimiter(settings.turns), clock)
-            log = JsonLinesLog(events, clock, level=settings.log_level, worker=worker)
             yield CrawlParts(fetcher, in_flight, ip_gate, robots, archive, log, attempts, pool)
 
 

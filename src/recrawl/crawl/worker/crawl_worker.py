@@ -81,7 +81,7 @@ from recrawl.crawl.visit.recorder import Recorder
 from recrawl.crawl.visit.visit_records import unconfirmed_visit
 from recrawl.crawl.visit.visit_target import InternalFailure, Result, StorageBlocked, VisitDone, VisitTarget
 from recrawl.crawl.visit.visitor import Visitor
-from recrawl.crawl.worker.event_loop import InterruptibleSleep, LoopLag, in_thread, on_large_answer
+from recrawl.crawl.worker.event_loop import InterruptibleSleep, LoopLag, in_thread
 from recrawl.crawl.worker.group_commit import GroupCommit
 from recrawl.crawl.worker.lease_pool import LeasePool
 from recrawl.crawl.worker.ready_queue import ReadyQueue
@@ -747,10 +747,8 @@ class CrawlWorker:
                 StorageBlocked(target, trouble) if trouble else InternalFailure(target, began, InternalFault.of(error))
             )
         stalled, lasted = self.loop_lag.stalled(since) + _waited(result), self.loop_lag.time() - since
-        if result.capture is not None and self._is_real:
-            with suppress(StoreError), self._faults.contained():  # recording meets the same failure
-                if (work := self._recorder.ahead(result)) is not None:
-                    await on_large_answer(work)
+        if result.capture is not None:
+            await self._recorder.pack_ahead(result, self._clock)
         return FinishedRequest(result, self._clock.now(), stalled, lasted)
 
     def _handle_finished(self, done: Collection[asyncio.Task[FinishedRequest | None]]) -> None:

@@ -117,8 +117,6 @@ class PackedBody(NamedTuple):
         return _GZIP_HEAD + _stored(before), *self.deflated, crc.to_bytes(4, "little") + size.to_bytes(4, "little")
 
 
-LARGE = 256 * 1024
-"""Bytes of a body from which on it is packed ahead: less is compressed in a millisecond or two."""
 _END = b"\r\n\r\n"
 """Of a record."""
 _PIECE = 1 << 20
