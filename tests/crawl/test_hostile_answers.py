@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
+from recrawl.app.workspace.settings import Settings
 from recrawl.crawl.clock import RealClock
 from recrawl.crawl.control.json_log import JsonLinesLog
 from recrawl.crawl.site_capture.capture_order import CaptureOrder
@@ -25,14 +26,15 @@ from recrawl.crawl.visit.visit_target import FirstFetch, VisitTarget
 from recrawl.crawl.worker.crawl_assembly import WorkerSettings, live_crawl
 from recrawl.crawl.worker.crawl_worker import WorkerPace
 from recrawl.detect import PageState, classify_change, decoded
-from recrawl.fetch.http.http_fetcher import HttpFetcher
+from recrawl.fetch.http.bytes_in_flight import FREE
+from recrawl.fetch.http.http_fetcher import HttpFetcher, TransferLimits
 from recrawl.fetch.robots_cache import RobotsCache
 from recrawl.formats.warc import warc_records
 from recrawl.formats.warc.warc_reader import read_capture
 from recrawl.formats.warc.warc_records import WarcRecord, packed_body
 from recrawl.formats.warc.warc_writer import WarcWriter
 from recrawl.model import Capture, Outcome, Validators
-from recrawl.parse.parse_pool import MIB, ParseLimits
+from recrawl.parse.parse_pool import _LONG, MIB, ParseLimits
 from recrawl.schedule.policies.fixed_interval import FixedInterval
 from recrawl.schedule.politeness.host_politeness import Politeness, PolitenessRules
 from recrawl.store.open import open_store
@@ -294,3 +296,15 @@ def test_every_page_is_visited_and_nothing_breaks(tmp_path):
     assert outcomes == {name: failed.get(name, Outcome.FETCHED) for name in ANSWERS}
     told = {event["details"]["url"].rpartition("/")[2] for event in events if event["message"] == "response not parsed"}
     assert told <= {"colons", "page", "chunks"}
+
+
+def test_the_default_limits_add_up_to_less_than_a_gigabyte():
+    """The sum of ``docs/explanation/politeness.md``, with margin: what was measured may differ between machines."""
+    limits, crawl, most = ParseLimits(), WorkerSettings(1.0, "a"), TransferLimits().body
+    measured = 144_000_000 + 98_000_000
+    first_parts = 2 * FREE * crawl.pace.concurrency
+    copies = most + most + _LONG
+    assert measured + crawl.in_flight + first_parts + copies + limits.workers * limits.memory < 950_000_000
+    said = Settings()
+    assert (said.fetch.max_in_flight, said.fetch.max_size) == (crawl.in_flight, most)
+    assert (said.detect.parse_limits().memory, said.crawl.concurrency) == (limits.memory, crawl.pace.concurrency)

@@ -59,7 +59,7 @@ class ParseLimits:
 
     cpu: float = 10.0
     """CPU seconds, rounded up to whole ones."""
-    memory: int = 192 * MIB
+    memory: int = 160 * MIB
     """Bytes beside what the subprocess needs itself. Two subprocesses and the crawl stay below 1 GB together."""
     waiting: float = 60.0
     """Seconds until a subprocess is free."""

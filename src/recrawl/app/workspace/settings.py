@@ -145,7 +145,7 @@ class FetchSettings:
         67_108_864, COUNT, "Maximum size of a response body in bytes; longer ones are cut off and marked as truncated."
     )
     max_in_flight: int = _setting(
-        201_326_592,
+        167_772_160,
         COUNT,
         "Memory in bytes for all responses that are being received or not yet recorded; each counts twice. Beyond it, "
         "connections of large responses are not read for a while. One response of fetch.max_size always fits.",
@@ -378,7 +378,7 @@ class DetectSettings:
         "Maximum CPU time for parsing one response. A response that takes more is compared by its bytes.",
     )
     read_memory: int = _setting(
-        201_326_592,
+        167_772_160,
         COUNT,
         "Maximum memory in bytes for parsing one response; beyond it the response is compared by its bytes.",
     )

@@ -76,7 +76,7 @@ class WorkerSettings:
     limits: TransferLimits = field(default_factory=TransferLimits)
     http2: bool = True
     """Whether to use HTTP/2 with hosts that offer it."""
-    in_flight: int = 192 * 1024 * 1024
+    in_flight: int = 160 * 1024 * 1024
     """Bytes of memory for all responses that are received and not yet recorded. Large responses wait beyond that."""
     politeness: PolitenessRules = field(default_factory=PolitenessRules)
     retry: Retry = field(default_factory=Retry)
