@@ -1,6 +1,4 @@
 import runpy
-import shutil
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -13,8 +11,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from recrawl.model import UNMEASURED, VISIT_COLUMNS
-from recrawl.store import migrate, open_store
+from recrawl.errors import StoreError
+from recrawl.model import VISIT_COLUMNS
+from recrawl.store import open_store
 from recrawl.store.migrate import MIGRATIONS, REVISIONS, VERSION_TABLE
 
 metadata = runpy.run_path(str(Path(__file__).with_name("schema.py")))["metadata"]
@@ -45,26 +44,21 @@ def test_a_row_of_the_table_is_a_visit():
     assert set(metadata.tables["visit"].columns.keys()) == {*VISIT_COLUMNS, "segment"}
 
 
-def test_a_store_of_before_keeps_its_visits_and_hosts(tmp_path, monkeypatch):
-    """A store with the schema before magnitudes is upgraded when it is opened."""
-    path = tmp_path / "old.db"
-    old = tmp_path / "migrations"
-    shutil.copytree(MIGRATIONS, old, ignore=shutil.ignore_patterns("000[5-9]*", "001*", "__pycache__"))
-    with monkeypatch.context() as before:
-        before.setattr(migrate, "MIGRATIONS", old)
-        migrate.upgrade_sqlite(path)
-    with sqlite3.connect(path) as rows:
-        rows.execute("INSERT INTO host (name, ready_at, delay, held_until, next_due) VALUES ('a.example', 0, 1, 0, 7)")
-        rows.execute("INSERT INTO visit_segment (id, visits) VALUES (1, 1)")
-        rows.execute("INSERT INTO visit VALUES (1, 2.5, 10, 1, 3, 0.5, 0, 0, 0, 0, 0, 2, 200)")
-    rows.close()
-    with open_store(path) as store:
-        visits = store.visits()
-        assert visits.magnitude.tolist() == [UNMEASURED]
-        assert (visits.time.tolist(), visits.status.tolist(), visits.cost.tolist()) == ([2.5], [200], [0.5])
-        hosts = store.hosts()
-        assert (hosts.name, hosts.paused.tolist(), hosts.lies.tolist()) == (["a.example"], [False], [0])
-        assert store.next_due() == 7.0
+def test_a_store_of_an_older_schema_says_what_to_do(location):
+    """Nothing of it is changed: the version that made it still opens it."""
+
+    def note(store, revision):
+        store._database.write(lambda session: session.run(f"UPDATE {VERSION_TABLE} SET version_num = '{revision}'"))
+
+    with open_store(location) as store:
+        note(store, "0011")
+        try:
+            for create in (False, True):
+                with pytest.raises(StoreError, match="schema 0011 of a development version") as caught:
+                    open_store(location, create=create)
+                assert "recrawl import" in caught.value.remedy
+        finally:
+            note(store, REVISIONS[-1])
 
 
 def test_creating_twice_changes_nothing(location):

@@ -19,13 +19,26 @@ REVISIONS = tuple(sorted(path.name.partition("_")[0] for path in MIGRATIONS.glob
 """Every schema revision this recrawl knows, oldest first; the last is the one it reads and writes."""
 
 
-def needs_upgrade(found: Sequence[str], location: str) -> bool:
-    """Whether a store with these revisions noted is older than we are; an error if it is newer.
+FIRST = REVISIONS[0]
+"""The revision with which the tables are created."""
 
-    >>> needs_upgrade([REVISIONS[-1]], "recrawl.db"), needs_upgrade(["0001"], "recrawl.db")
+
+def needs_upgrade(found: Sequence[str], location: str) -> bool:
+    """Whether a store with these revisions is older than this recrawl, or has no tables yet.
+
+    >>> needs_upgrade([REVISIONS[-1]], "recrawl.db"), needs_upgrade([], "recrawl.db")
     (False, True)
+
+    Raises:
+        StoreError: it is newer than this recrawl, or so old that it cannot be upgraded.
     """
     for revision in found:
+        if revision.isdecimal() and revision < FIRST:
+            raise StoreError(
+                f"The store {location} has the schema {revision} of a development version, before {FIRST}: it cannot "
+                "be upgraded.",
+                "The archive files are intact: make a new workspace with 'recrawl init', then 'recrawl import' them.",
+            )
         if revision not in REVISIONS:
             raise StoreError(
                 f"The store {location} has the schema {revision}, which is newer than this recrawl knows.",
