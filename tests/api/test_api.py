@@ -167,7 +167,7 @@ def test_diagnosis_and_comparison_say_what_the_commands_say(here, say):
     with recrawl.load("crawls") as files, recrawl.load("ws") as place:
         for archive in (files, place):
             found = archive.diagnose(at=WHEN)
-            assert plain(found.facts) == say("rates", "-w", "ws", "--diagnose", "--at", WHEN, "--json")
+            assert plain(found.facts) == say("rates", "diagnose", "-w", "ws", "--at", WHEN, "--json")
             assert list(found.verdict) == found.facts["verdict"]
             compared = archive.compare(["uniform", "nutch"], repeats=2)
             options = ("--policy", "uniform", "--policy", "nutch", "--repeats", "2", "--jobs", "1", "--json")

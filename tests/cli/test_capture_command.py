@@ -54,22 +54,22 @@ def test_a_site_is_captured_listed_shown_and_packed(run, workspace, home, tmp_pa
     assert "12 pages found" in done.stdout
     assert "pages unchanged from visit to revisit, 0 changed" in done.stdout
     assert "robots.txt forbids" in done.stdout
-    assert run("capture", "--show", 1, "-w", "ws").stdout == done.stdout
+    assert run("capture", "show", 1, "-w", "ws").stdout == done.stdout
     attempts = [line.split() for line in (workspace / "crawl.log").read_text(encoding="utf-8").splitlines()]
     assert [one[3] for one in attempts if one[4] == "P"] == [f"{home}robots.txt"]
     log = [one for one in attempts if one[4] not in {"P", "M"}]  # robots.txt and sitemaps are no pages
     # Now and then, by page and time, a server that said 304 is asked at once whether that is true.
     checks = sum(one[1] == "304" and one[3] == after[3] for one, after in pairwise(log))
     assert len(log) - checks == 24 - done.stdout.count("private")
-    said = json.loads(run("capture", "--show", 1, "--json", "-w", "ws").stdout)
+    said = json.loads(run("capture", "show", 1, "--json", "-w", "ws").stdout)
     assert said["site"] == home
     assert said["terms"]["strategy"] == "bfs-lifo"
     coherence = said["quality"]["coherence"]
     assert coherence["coherent"] == said["quality"]["pages"] == 12 - said["refused"]["count"]
     assert said["quality"]["validTogether"]["allCoherentPages"]
-    [listed] = json.loads(run("capture", "--list", "--json", "-w", "ws").stdout)
+    [listed] = json.loads(run("capture", "list", "--json", "-w", "ws").stdout)
     assert listed["statement"] == said
-    table = run("capture", "--list", "-w", "ws").stdout
+    table = run("capture", "list", "-w", "ws").stdout
     assert home in table
     assert "bfs-lifo" in table
     assert run("export", "ws.wacz", "-w", "ws").returncode == 0
@@ -105,10 +105,10 @@ def test_the_optimum_prints_what_no_plan_exceeds(run, workspace, home):
     wanted = (*QUICK, "--strategy", "sharc-optimal", "--from-sitemap")
     done = run("capture", home, *wanted, env=CONTACT)
     assert done.returncode == 0, done.stderr
-    said = json.loads(run("capture", "--show", 1, "--json", "-w", "ws").stdout)["plan"]
+    said = json.loads(run("capture", "show", 1, "--json", "-w", "ws").stdout)["plan"]
     assert 0.0 < said["expectedCoherence"] <= said["bound"] <= said["pages"]
     assert f"proven bound {said['bound']:.6g}, gap 0.000%." in done.stdout
-    assert run("capture", "--show", 1, "-w", "ws").stdout == done.stdout
+    assert run("capture", "show", 1, "-w", "ws").stdout == done.stdout
 
 
 def test_a_capture_of_a_strategy_that_went_another_way_is_shown_and_said_to_be(tmp_path, capsys):
@@ -156,8 +156,8 @@ def test_revisits_can_be_asked_for_and_left_out(run, workspace, home):
         (("http://site.localhost/", "--rates", "oracle"), 2, "sitemap-corrected"),
         (("http://site.localhost/", "--delay", "soon"), 4, "not a duration"),
         (("http://site.localhost/", "--include", "("), 4, "not a regular expression"),
-        (("--resume",), 1, "no unfinished capture.\nSee all with: recrawl capture --list -w ws\n"),
-        (("--show", "7"), 1, "no capture 7"),
+        (("--resume",), 1, "no unfinished capture.\nSee all with: recrawl capture list -w ws\n"),
+        (("show", "7"), 1, "no capture 7"),
     ],
 )
 def test_what_cannot_be_done_is_said_with_a_remedy(run, workspace, arguments, code, words):
@@ -201,7 +201,7 @@ def test_the_first_interrupt_is_graceful_and_the_same_command_goes_on(run, works
     stopped = run("capture", home, *QUICK, *slowly, env=CONTACT)
     assert stopped.returncode == 11
     assert "--resume" in stopped.stderr
-    assert "unfinished" in run("capture", "--list", "-w", "ws").stdout
+    assert "unfinished" in run("capture", "list", "-w", "ws").stdout
     other = run("capture", home, *QUICK, "--delay", "70ms", env=CONTACT)
     assert other.returncode == 4
     assert "not finished" in other.stderr
@@ -209,7 +209,7 @@ def test_the_first_interrupt_is_graceful_and_the_same_command_goes_on(run, works
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert said["observations"] == 12 + said["quality"]["pages"]
-    assert len(json.loads(run("capture", "--list", "--json", "-w", "ws").stdout)) == 1
+    assert len(json.loads(run("capture", "list", "--json", "-w", "ws").stdout)) == 1
 
 
 def test_nobody_is_asked_without_a_contact(run, workspace, living, home):
@@ -239,6 +239,6 @@ def test_of_pages_that_nobody_saw_again_nothing_is_known(run, workspace, home):
     coherence = json.loads(done.stdout)["quality"]["coherence"]
     assert coherence["unknown"] > 8
     assert [coherence[name] for name in ("coherent", "changed", "missing", "coherentWeight")] == [None] * 4
-    (row,) = [line for line in run("capture", "--list", "-w", "ws").stdout.splitlines() if "sharc-offline" in line]
+    (row,) = [line for line in run("capture", "list", "-w", "ws").stdout.splitlines() if "sharc-offline" in line]
     assert row.split()[-4:] == [str(coherence["unknown"]), "–", "–", "–"]
-    assert "Coherence: not known" in run("capture", "--show", "1", "-w", "ws").stdout
+    assert "Coherence: not known" in run("capture", "show", "1", "-w", "ws").stdout

@@ -1,4 +1,4 @@
-"""``recrawl capture --plan``: what a capture would be like, from what is known, with nobody there to be asked."""
+"""``recrawl capture plan``: what a capture would be like, from what is known, with nobody there to be asked."""
 
 import json
 import math
@@ -17,7 +17,7 @@ def planned(run, workspace):
     assert run("import", "old", "-w", "ws").returncode == 0
 
     def plan(*options):
-        result = run("capture", HOME, "-w", "ws", "--plan", "--json", *options)
+        result = run("capture", "plan", HOME, "-w", "ws", "--json", *options)
         assert result.returncode == 0, result.stderr
         return json.loads(result.stdout)
 
@@ -39,7 +39,7 @@ def test_a_plan_says_how_long_and_how_good(planned, run, workspace):
     assert planned("--max-pages", "3")["pages"] == 3
     with open_store(str(workspace / "recrawl.db")) as store:
         assert not store.site_captures()
-    words = run("capture", HOME, "-w", "ws", "--plan", "--delay", "2min").stdout
+    words = run("capture", "plan", HOME, "-w", "ws", "--delay", "2min").stdout
     assert f"{slow['requests']} requests" in words
     assert f"{slow['expectedCoherent']:.1f} of {pages} pages coherent" in words
 
@@ -50,5 +50,5 @@ def test_the_pause_that_the_settings_ask_for_is_kept(planned):
 
 
 def test_of_a_site_that_nobody_saw_nothing_can_be_said(run, workspace):
-    result = run("capture", "http://nobody.example/", "-w", "ws", "--plan")
+    result = run("capture", "plan", "http://nobody.example/", "-w", "ws")
     assert (result.returncode, "is known yet" in result.stderr) == (1, True)

@@ -83,7 +83,7 @@ def test_it_ends_with_a_report_and_names_it(made):
 def test_it_captures_a_site_whole_and_tells_the_truth_about_that(made):
     place, out = made
     words = " ".join(out.partition("A day later ")[2].partition("Report: ")[0].split())
-    shown = json.loads(recrawl("capture", "--show", "1", "--json", "-w", "recrawl-demo", cwd=place).stdout)
+    shown = json.loads(recrawl("capture", "show", "1", "--json", "-w", "recrawl-demo", cwd=place).stdout)
     quality = shown["quality"]
     pages, coherent = quality["pages"], quality["coherence"]["coherent"]
     assert shown["site"].startswith("http://news.living.test")

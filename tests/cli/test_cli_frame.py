@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from recrawl.cli.commands import COMMAND_SPECS, load
+from recrawl.cli.commands import COMMAND_SPECS, CommandWithSubcommands, load
 from recrawl.errors import ExitCode
 
 HEAVY = ("numpy", "scipy", "rich", "yaml", "sqlalchemy", "apsw", "pyarrow", "asyncio", "matplotlib", "recrawl.model")
@@ -20,7 +20,8 @@ HEAVY = ("numpy", "scipy", "rich", "yaml", "sqlalchemy", "apsw", "pyarrow", "asy
 def commands(verb):
     """The commands of a verb: itself, or those below it."""
     command = load(verb)
-    return list(getattr(command, "commands", {"": command}).values())
+    below = list(getattr(command, "commands", {}).values())
+    return [command, *below] if isinstance(command, CommandWithSubcommands) else below or [command]
 
 
 def test_version(spawn):
@@ -84,8 +85,9 @@ def test_every_example_is_a_command_line_that_parses(verb):
         for line in command.epilog.strip().splitlines():
             words = shlex.split(line.split("  ")[0].partition("recrawl ")[2])
             assert words[0] == verb.name
-            rest = words[1:] if command.name == verb.name else words[2:]
-            command.make_context(command.name, rest)
+            top = load(verb)
+            below = getattr(top, "commands", {}).get(words[1]) if words[1:] else None
+            (below or top).make_context(words[0], words[2:] if below else words[1:])
 
 
 def test_a_misspelled_verb_is_answered_with_the_nearest(run):

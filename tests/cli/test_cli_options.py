@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 
-from recrawl.cli.commands import COMMAND_SPECS, load
+from recrawl.cli.commands import COMMAND_SPECS, CommandWithSubcommands, load
 from recrawl.cli.main import EXAMPLES as MAIN
 
 SHARED = ("--workspace", "--json", "--set", "--match", "--plot", "--digests-only", "--open", "--jobs", "--name")
@@ -47,11 +47,10 @@ def test_a_budget_that_is_none_is_told_with_its_option(run, text):
 def commands(name, command):
     """Every command that does something, by its words."""
     below = getattr(command, "commands", None)
-    if below is None:
+    if below is None or isinstance(command, CommandWithSubcommands):
         yield name, command
-    else:
-        for word, one in below.items():
-            yield from commands(f"{name} {word}", one)
+    for word, one in (below or {}).items():
+        yield from commands(f"{name} {word}", one)
 
 
 COMMANDS = {name: command for verb in COMMAND_SPECS for name, command in commands(verb.name, load(verb))}

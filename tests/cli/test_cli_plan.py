@@ -52,7 +52,7 @@ def plan(run, known):
     """``plan("--host", "hot.org")`` gives what is printed as JSON."""
 
     def asked(*arguments):
-        result = run("plan", "-w", known, "--json", *AT_END, *arguments)
+        result = run("plan", *arguments, "-w", known, "--json", *AT_END)
         assert result.returncode == 0, result.stderr
         return json.loads(result.stdout)
 
@@ -60,7 +60,7 @@ def plan(run, known):
 
 
 def refused(run, known, *arguments):
-    result = run("plan", "-w", known, *AT_END, *arguments)
+    result = run("plan", *arguments, "-w", known, *AT_END)
     assert result.returncode in {ExitCode.ERROR, ExitCode.BAD_CONFIG}
     return result.stderr
 
@@ -192,7 +192,7 @@ def test_a_slow_host_makes_the_budget_buy_less(run, known, plan):
     quick = ("--set", "schedule.budget=100")
     slow = (*quick, "--set", "politeness.min_delay=4h", "--set", "politeness.max_delay=20h")
     assert plan(*slow)["budgets"]["now"]["freshness"] < plan(*quick)["budgets"]["now"]["freshness"]
-    said = run("plan", "-w", known, *AT_END, "--capacity", "--freshness", "0.9", *slow).stdout
+    said = run("plan", "capacity", "-w", known, *AT_END, "--freshness", "0.9", *slow).stdout
     assert "The pauses between requests allow only" in said
 
 
@@ -228,7 +228,7 @@ def test_a_policy_without_a_price(plan):
 
 
 def test_slots_end_within_the_hour_and_what_does_not_fit_waits(plan):
-    found = plan("--slots", "48", "--set", "schedule.budget=1000", "--set", "politeness.min_delay=10m",
+    found = plan("slots", "48", "--set", "schedule.budget=1000", "--set", "politeness.min_delay=10m",
                  "--set", "politeness.max_delay=10m")  # fmt: skip
     slots = found["slots"]
     assert [slot["start"] for slot in slots] == [END + HOUR * n for n in range(48)]
@@ -239,7 +239,7 @@ def test_slots_end_within_the_hour_and_what_does_not_fit_waits(plan):
 
 def test_pages_come_again_within_many_slots(plan):
     def visits(*more):
-        return sum(slot["pages"] for slot in plan("--slots", "240", "--set", "schedule.budget=30", *more)["slots"])
+        return sum(slot["pages"] for slot in plan("slots", "240", "--set", "schedule.budget=30", *more)["slots"])
 
     assert visits() == pytest.approx(10 * 30, rel=0.25)
     assert visits("--host", "hot.org") > 2 * HOT
@@ -247,7 +247,7 @@ def test_pages_come_again_within_many_slots(plan):
 
 
 def test_printed_slots(run, known):
-    said = run("plan", "-w", known, *AT_END, "--slots", "2").stdout
+    said = run("plan", "slots", "2", "-w", known, *AT_END).stdout
     assert "2024-01-13 22:13" in said
     assert "moved here" in said
 
@@ -256,13 +256,13 @@ def test_printed_slots(run, known):
 
 
 def test_crawl_time_of_all_pages_is_bounded_by_the_slow_host(plan):
-    found = plan("--crawl-time", "all")
+    found = plan("crawl-time", "all")
     assert (found["urls"], found["hosts"], found["longest_host"]) == (HOT + COLD + 2, 2, "cold.org")
     assert found["low"] <= found["seconds"] <= found["high"]
     assert found["seconds"] >= max(found["longest_host_seconds"], found["work_seconds"]) * (1 - 1e-9)
     assert found["seconds"] == pytest.approx((COLD + 1) * 60 + (COLD + 2) * 1.13, rel=0.1)
     assert found["heuristic_printed"] < found["heuristic_corrected"]
-    alone = plan("--crawl-time", "all", "--host", "hot.org")
+    alone = plan("crawl-time", "all", "--host", "hot.org")
     assert alone["urls"] == HOT
     assert alone["seconds"] < found["seconds"]
 
@@ -270,20 +270,20 @@ def test_crawl_time_of_all_pages_is_bounded_by_the_slow_host(plan):
 def test_crawl_time_of_a_list(run, known, plan, tmp_path):
     seeds = tmp_path / "urls.txt"
     seeds.write_text("http://hot.org/a\nhttp://hot.org/b\nhttp://new.org/\n", encoding="utf-8")
-    found = plan("--crawl-time", seeds, "--concurrency", "1")
+    found = plan("crawl-time", seeds, "--concurrency", "1")
     assert (found["urls"], found["hosts"], found["concurrency"]) == (3, 2, 1)
-    said = run("plan", "-w", known, *AT_END, "--crawl-time", seeds).stdout
+    said = run("plan", "crawl-time", seeds, "-w", known, *AT_END).stdout
     assert "3 on 2 hosts, 1 of them new" in said
-    said = run("plan", "-w", known, *AT_END, "--crawl-time", "all", "--host", "hot.org", "--concurrency", "1").stdout
+    said = run("plan", "crawl-time", "all", "-w", known, *AT_END, "--host", "hot.org", "--concurrency", "1").stdout
     assert "with 1 request at once" in said
     assert "about 1: beyond that the longest host is the bottleneck" in said
     assert "No URL of this list is on the host 'cold.org'" in refused(
-        run, known, "--crawl-time", seeds, "--host", "cold.org"
+        run, known, "crawl-time", seeds, "--host", "cold.org"
     )
-    assert "There is no host 'hat.org'" in refused(run, known, "--crawl-time", "all", "--host", "hat.org")
+    assert "There is no host 'hat.org'" in refused(run, known, "crawl-time", "all", "--host", "hat.org")
     seeds.write_text("# nothing\n", encoding="utf-8")
-    assert "There is no URL to crawl" in refused(run, known, "--crawl-time", seeds)
-    assert "cannot be read" in refused(run, known, "--crawl-time", tmp_path / "missing.txt")
+    assert "There is no URL to crawl" in refused(run, known, "crawl-time", seeds)
+    assert "cannot be read" in refused(run, known, "crawl-time", tmp_path / "missing.txt")
 
 
 # -- capacity -----------------------------------------------------------------------------------------------
@@ -291,44 +291,44 @@ def test_crawl_time_of_a_list(run, known, plan, tmp_path):
 
 def test_capacity_answers_both_ways(plan):
     budget = ("--set", "schedule.budget=12")
-    found = plan("--capacity", "--freshness", "0.9", *budget)
+    found = plan("capacity", "--freshness", "0.9", *budget)
     reach = found["goal"]["reached"]
     assert reach["pages"] == pytest.approx(reach["visits"] / reach["spending"] * 28)
-    again = plan("--capacity", "--pages", str(round(reach["pages"])), *budget)
+    again = plan("capacity", "--pages", str(round(reach["pages"])), *budget)
     assert again["kept"]["freshness"] == pytest.approx(0.9, abs=0.02)
-    recall = plan("--capacity", "--recall", "0.5", *budget)["goal"]
+    recall = plan("capacity", "--recall", "0.5", *budget)["goal"]
     assert (recall["measure"], recall["share"]) == ("recall", 0.5)
 
 
 def test_capacity_counts_changes_as_the_plan_does(plan):
     budget = ("--set", "schedule.budget=12")
-    next_ones, able = plan(*budget)["budgets"]["now"], plan("--capacity", *budget)["kept"]
+    next_ones, able = plan(*budget)["budgets"]["now"], plan("capacity", *budget)["kept"]
     for one in ("freshness", "found", "happening", "recall", "price"):
         assert able[one] == pytest.approx(next_ones[one]), one
 
 
 def test_capacity_in_words(run, known):
-    said = run("plan", "-w", known, *AT_END, "--capacity", "--freshness", "0.9", "--set", "schedule.budget=12").stdout
+    said = run("plan", "capacity", "-w", known, *AT_END, "--freshness", "0.9", "--set", "schedule.budget=12").stdout
     assert "90.0% of the pages current takes" in said
     assert "28 pages need 1 machine like this one." in said
     assert re.search(r"machine allows +[\d.]{1,3} million visits a day: 64 requests at once, [\d.]+ s a download", said)
-    few = run("plan", "-w", known, *AT_END, "--capacity", "--pages", "1000000").stdout
+    few = run("plan", "capacity", "-w", known, *AT_END, "--pages", "1000000").stdout
     assert "One visit to each page in 180 d alone takes 5,555.6 visits a day: more than the budget." in few
-    never = run("plan", "-w", known, *AT_END, "--capacity", "--freshness", "1.0").stdout
+    never = run("plan", "capacity", "-w", known, *AT_END, "--freshness", "1.0").stdout
     assert "cannot be reached: schedule.min_interval" in never
 
 
 def test_machines_are_counted_by_what_they_download_and_not_by_the_budget(run, known, plan):
-    asked = ("--capacity", "--freshness", "0.9", "--pages", "1000000")
+    asked = ("capacity", "--freshness", "0.9", "--pages", "1000000")
     poor, rich = (plan(*asked, "--set", f"schedule.budget={budget}")["goal"] for budget in (12, 120))
     assert poor["machines"] == rich["machines"]
     assert poor["reached"]["needed"] == pytest.approx(10 * rich["reached"]["needed"])
     alone, four = (plan(*asked, "--concurrency", at_once)["goal"]["machines"]["needed"] for at_once in ("1", "4"))
     assert alone == pytest.approx(4 * four)
-    said = run("plan", "-w", known, *AT_END, *asked, "--concurrency", "1").stdout
+    said = run("plan", *asked, "-w", known, *AT_END, "--concurrency", "1").stdout
     assert f"1,000,000 pages need {math.ceil(alone)} machines like this one." in said
     slow = ("--set", "crawl.concurrency=1", "--set", "schedule.budget=1000000")
-    busy = run("plan", "-w", known, *AT_END, "--capacity", *slow).stdout
+    busy = run("plan", "capacity", "-w", known, *AT_END, *slow).stdout
     assert "fewer than the budget, so only these are made" in busy
 
 
@@ -337,11 +337,11 @@ def test_pages_that_nobody_has_seen_can_be_planned_for(run, workspace):
     found = json.loads(run("plan", "-w", workspace, "--json").stdout)
     assert [row["why"] for row in found["next"]] == ["never seen"] * 2
     assert all(row["worth"] is None and row["p_changed"] is None for row in found["next"])
-    assert json.loads(run("plan", "-w", workspace, "--json", "--slots", "2").stdout)["slots"][0]["pages"] == 2
-    assert json.loads(run("plan", "-w", workspace, "--json", "--crawl-time", "all").stdout)["seconds"] > 0
-    found = json.loads(run("plan", "-w", workspace, "--json", "--capacity").stdout)
+    assert json.loads(run("plan", "slots", "2", "-w", workspace, "--json").stdout)["slots"][0]["pages"] == 2
+    assert json.loads(run("plan", "crawl-time", "all", "-w", workspace, "--json").stdout)["seconds"] > 0
+    found = json.loads(run("plan", "capacity", "-w", workspace, "--json").stdout)
     assert found["kept"]["freshness"] is found["goal"]["reached"] is None  # as plan has it
-    assert "no page was observed twice" in run("plan", "-w", workspace, "--capacity", "--freshness", "0.9").stdout
+    assert "no page was observed twice" in run("plan", "capacity", "-w", workspace, "--freshness", "0.9").stdout
     assert "never seen" in run("plan", "-w", workspace).stdout
 
 
@@ -349,17 +349,11 @@ def test_pages_that_nobody_has_seen_can_be_planned_for(run, workspace):
 
 
 def test_questions_that_make_no_sense(run, known, workspace):
-    assert "exclude each other" in refused(run, known, "--capacity", "--slots", "3")
-    assert "Add --capacity" in refused(run, known, "--freshness", "0.9")
     assert "--freshness and --recall exclude each other" in refused(
-        run, known, "--capacity", "--freshness", "0.9", "--recall", "0.5"
+        run, known, "capacity", "--freshness", "0.9", "--recall", "0.5"
     )
     assert "There is no host 'hat.org'" in refused(run, known, "--host", "hat.org")
-    assert "There is no host 'hat.org'" in refused(run, known, "--slots", "2", "--host", "hat.org")
-    assert "hosts share one budget" in refused(run, known, "--capacity", "--host", "hot.org")
-    assert "--concurrency has no effect" in refused(run, known, "--concurrency", "64")
-    for question in (("--slots", "3"), ("--capacity",), ("--crawl-time", "all")):
-        assert "--limit applies only to the list of upcoming fetches" in refused(run, known, *question, "--limit", "20")
-    assert "has no effect" in refused(run, known, "--capacity", "--set", "schedule.budget=0")
+    assert "There is no host 'hat.org'" in refused(run, known, "slots", "2", "--host", "hat.org")
+    assert "has no effect" in refused(run, known, "capacity", "--set", "schedule.budget=0")
     assert "is not a time" in run("plan", "-w", known, "--at", "someday").stderr
     assert "There is no page to plan for" in run("plan", "-w", workspace).stderr

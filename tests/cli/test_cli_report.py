@@ -179,7 +179,7 @@ def test_a_capture_that_is_not_there(run, workspace):
     folder, _ = workspace
     done = run("report", "-w", folder, "--capture", "7")
     assert done.returncode == ExitCode.ERROR
-    assert f"recrawl capture --list -w {folder}" in done.stderr
+    assert f"recrawl capture list -w {folder}" in done.stderr
     assert run("report", "x.cdx", "--capture", "7").returncode == ExitCode.BAD_CONFIG
 
 

@@ -130,7 +130,7 @@ def test_a_policy_of_another_package_is_compared_and_planned_with(run, visited, 
 def test_a_strategy_of_another_package_plans_a_capture(run, visited, installed):
     short, target = installed("strategy")
     for name in (short, target):
-        planned = run("capture", "http://h0.example/", "-w", visited, "--plan", "--strategy", name, "--json")
+        planned = run("capture", "plan", "http://h0.example/", "-w", visited, "--strategy", name, "--json")
         assert planned.returncode == 0, planned.stderr
         facts = json.loads(planned.stdout)
         assert facts["strategy"] == name
@@ -156,7 +156,7 @@ def test_an_estimator_of_another_package_estimates_rates(run, visited, installed
         estimated = run("rates", "-w", visited, "--estimator", name)
         assert estimated.returncode == 0, estimated.stderr
         assert f"Estimated by {short}" in estimated.stdout
-    compared = run("rates", "-w", visited, "--estimator", target, "--compare", "--json")
+    compared = run("rates", "compare", "-w", visited, "--estimator", target, "--json")
     assert compared.returncode == 0, compared.stderr
     assert short in [row["name"] for row in json.loads(compared.stdout)["estimators"]]
 

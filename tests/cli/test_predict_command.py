@@ -152,13 +152,13 @@ def test_estimates_plans_and_status_use_it(run, ws):
 
 
 def test_plans_for_new_links_go_by_their_own_rates(run, ws):
-    links = ("plan", "-w", ws, "--set", "schedule.objective=links", "--set", "schedule.budget=20/day")
-    said = run(*links).stdout
+    links = ("-w", ws, "--set", "schedule.objective=links", "--set", "schedule.budget=20/day")
+    said = run("plan", *links).stdout
     assert "no unseen links" in said
     assert "wait on average" in said
-    assert "which wait" in run(*links, "--capacity").stdout
+    assert "which wait" in run("plan", "capacity", *links).stdout
     now, within, outward = (
-        json.loads(run(*links, "--json", "--set", f"schedule.links={kind}").stdout)["budgets"]["now"]
+        json.loads(run("plan", *links, "--json", "--set", f"schedule.links={kind}").stdout)["budgets"]["now"]
         for kind in ("all", "internal", "external")
     )
     # Lists get new links to their own host, and no page gets any to another.

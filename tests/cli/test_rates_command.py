@@ -86,7 +86,7 @@ def rates(run, known):
     """``rates("--by", "host")`` gives the rows as JSON."""
 
     def asked(*arguments):
-        result = run("rates", "-w", known, "--json", *arguments)
+        result = run("rates", *arguments, "-w", known, "--json")
         assert result.returncode == 0, result.stderr
         return json.loads(result.stdout)
 
@@ -355,24 +355,24 @@ def test_a_file_that_cannot_be_is_told_before_any_work(run, known):
 
 
 def test_diagnoses_and_comparisons_can_be_written_row_by_row(run, rates, known, tmp_path):
-    result = run("rates", "-w", known, "--diagnose", *AT_END, "-o", "d.csv")
+    result = run("rates", "diagnose", "-w", known, *AT_END, "-o", "d.csv")
     assert "Page by page: d.csv" in result.stdout
     with (tmp_path / "d.csv").open(encoding="utf-8", newline="") as file:
         pages = list(csv.DictReader(file))
-    assert len(pages) == rates("--diagnose", *AT_END)["pages"]["tested"]
+    assert len(pages) == rates("diagnose", *AT_END)["pages"]["tested"]
     assert all(float(page["median_interval"]) > 0 and 0 < float(page["p_bursts"]) <= 1 for page in pages)
-    run("rates", "-w", known, "--compare", *AT_END, "-o", "c.parquet")
+    run("rates", "compare", "-w", known, *AT_END, "-o", "c.parquet")
     scores = pq.read_table(tmp_path / "c.parquet").to_pylist()
-    expected = rates("--compare", *AT_END)["estimators"]
+    expected = rates("compare", *AT_END)["estimators"]
     assert [(row["estimator"], row["log_loss"], row["brier_high"]) for row in scores] == [
         (score["name"], score["log_loss"][0], score["brier"][2]) for score in expected
     ]
 
 
-@pytest.mark.parametrize("more", [(), ("--diagnose",), ("--by", "host"), ("--output", "rates.csv")])
+@pytest.mark.parametrize("more", [(), ("diagnose",), ("--by", "host"), ("--output", "rates.csv")])
 @pytest.mark.parametrize("name", ["p.png", "p.svg"])
 def test_pictures(run, known, tmp_path, more, name):
-    result = run("rates", "-w", known, *AT_END, "--plot", name, *more)
+    result = run("rates", *more, "-w", known, *AT_END, "--plot", name)
     assert result.returncode == 0, result.stderr
     assert f"Plot: {name}" in result.stdout
     assert (tmp_path / name).read_bytes().startswith({"p.png": b"\x89PNG", "p.svg": b"<?xml"}[name])
@@ -382,31 +382,31 @@ def test_pictures(run, known, tmp_path, more, name):
 
 
 def test_diagnose_says_what_is_so(run, rates, known):
-    text = run("rates", "-w", known, "--diagnose", *AT_END).stdout
+    text = run("rates", "diagnose", "-w", known, *AT_END).stdout
     assert text.startswith("These pages change like a Poisson process")
     for words in ("pages tested", "dispersion", "distance to Poisson", "up to 7 d", "median interval × rate", "1/λ"):
         assert words in text
-    found = rates("--diagnose", *AT_END)
+    found = rates("diagnose", *AT_END)
     assert found["pattern"] in {"poisson", "near-poisson"}
     assert found["pages"]["exact"] == LOGGED
     assert found["pages"]["tested"] == found["pages"]["eligible"]
     assert found["lognormal"]["page"]["count"] > 60
-    assert found == rates("--diagnose", *AT_END)
+    assert found == rates("diagnose", *AT_END)
 
 
 def test_diagnose_takes_the_filters(rates):
-    found = rates("--diagnose", *AT_END, "--host", "log.org")
+    found = rates("diagnose", *AT_END, "--host", "log.org")
     assert found["pages"]["exact"] == found["pages"]["tested"] == LOGGED
-    fewer = rates("--diagnose", *AT_END, "--match", "/front/", "--min-observations", "50")
+    fewer = rates("diagnose", *AT_END, "--match", "/front/", "--min-observations", "50")
     assert 0 < fewer["pages"]["tested"] <= NEWS // 2
-    assert rates("--diagnose", *AT_END, "--window", "3d")["pattern"] == "unknown"
+    assert rates("diagnose", *AT_END, "--window", "3d")["pattern"] == "unknown"
 
 
 # -- which estimator? --------------------------------------------------------------------------------------
 
 
 def test_compare_scores_every_estimator_and_marks_the_best(run, rates, known):
-    found = rates("--compare", *AT_END)
+    found = rates("compare", *AT_END)
     scores = found["estimators"]
     assert {score["name"] for score in scores} == set(ESTIMATORS)
     losses = [score["log_loss"][0] for score in scores]
@@ -417,14 +417,14 @@ def test_compare_scores_every_estimator_and_marks_the_best(run, rates, known):
     assert by_name[DEFAULT]["ties_with_best"]
     assert not by_name["naive"]["ties_with_best"]
     assert found["pages"] <= NEWS + DOCS
-    text = run("rates", "-w", known, "--compare", *AT_END).stdout
+    text = run("rates", "compare", "-w", known, *AT_END).stdout
     assert f"From {found['predictions']:,} predictions" in text
     assert " best " in text
     assert "as good" in text
 
 
 def test_compare_refuses_where_there_is_too_little(run, known):
-    result = run("rates", "-w", known, "--compare", "--host", "log.org")
+    result = run("rates", "compare", "-w", known, "--host", "log.org")
     assert result.returncode == ExitCode.ERROR
     assert "Only 0 observations can be predicted from earlier ones; a comparison needs 100." in result.stderr
 
@@ -438,9 +438,6 @@ def test_compare_refuses_where_there_is_too_little(run, known):
         (("--estimator", "mel"), "There are: operational, posterior, gamma, naive"),
         (("--at", "yesterday"), "Write it as 2026-11-15"),
         (("--window", "30"), "Write a number and a unit"),
-        (("--diagnose", "--compare"), "Ask one after the other"),
-        (("--diagnose", "--by", "host"), "Leave it out"),
-        (("--compare", "--plot", "x.png"), "Leave out --plot"),
     ],
 )
 def test_errors_say_what_to_do(run, known, arguments, words):
@@ -485,10 +482,10 @@ def test_an_empty_workspace_has_no_rates(run, workspace, more):
 
 
 def test_an_empty_workspace_cannot_be_diagnosed_but_says_so(run, workspace):
-    result = run("rates", "-w", "ws", "--diagnose", "--plot", "p.png")
+    result = run("rates", "diagnose", "-w", "ws", "--plot", "p.png")
     assert result.returncode == 0, result.stderr
     assert "cannot be told yet" in result.stdout
-    assert run("rates", "-w", "ws", "--compare").returncode == ExitCode.ERROR
+    assert run("rates", "compare", "-w", "ws").returncode == ExitCode.ERROR
 
 
 # -- parts -------------------------------------------------------------------------------------------------

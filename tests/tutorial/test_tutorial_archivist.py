@@ -40,13 +40,13 @@ def test_the_archivist(follow):
     rates = dict(zip((web.url(page, port) for page in range(73)), web.rate, strict=True))
     assert min(rates[url] for url in blurring) > np.quantile(web.rate, 0.8)
 
-    ours, old = (float(re.search(r"Expected: ([\d.]+) of", reader.until("--plan").out)[1]) for _ in range(2))
+    ours, old = (float(re.search(r"Expected: ([\d.]+) of", reader.until("capture plan").out)[1]) for _ in range(2))
     assert ours > old
 
     stated = reader.until("recrawl capture").out
     there = {page for page in range(73) if web.state(page, RealClock().now()).alive}
     assert int(re.search(r"(\d+) pages found", stated)[1]) <= len(there)
-    listed = reader.until("--list")
+    listed = reader.until("capture list")
     assert "sharc-selective-online" in listed.out
 
     reader.until("recrawl report")

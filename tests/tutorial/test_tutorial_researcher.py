@@ -57,4 +57,4 @@ def test_the_researcher(follow):
         assert (day / name).read_bytes().startswith(b"%PDF")
     for report, published in PUBLISHED.items():
         assert published in (day / report).read_text(encoding="utf-8")
-    assert any("Poisson" in step.out for step in done if "--diagnose" in step.command)
+    assert any("Poisson" in step.out for step in done if "rates diagnose" in step.command)

@@ -55,12 +55,12 @@ class Rates(Table):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PoissonDiagnosis:
-    """Whether changes come by chance at a steady rate, as ``recrawl rates --diagnose`` tests it."""
+    """Whether changes come by chance at a steady rate, as ``recrawl rates diagnose`` tests it."""
 
     verdict: Sequence[str]
     """The finding in sentences."""
     facts: Mapping[str, Any]
-    """Everything that ``recrawl rates --diagnose --json`` prints."""
+    """Everything that ``recrawl rates diagnose --json`` prints."""
     pages: Table
     """One row a page that was tested. Durations are in seconds."""
     provenance: Provenance
@@ -249,7 +249,7 @@ class Archive:
     ) -> PoissonDiagnosis:
         """Test whether changes come by chance at a steady rate, which all estimates rest on.
 
-        The arguments mean the same as the options of ``recrawl rates --diagnose``.
+        The arguments mean the same as the options of ``recrawl rates diagnose``.
 
         Raises:
             ConfigError: an argument has no meaning.

@@ -160,7 +160,7 @@ class CaptureResult:
     """A finished capture of a site, and the statement about its quality."""
 
     number: int
-    """Number of the capture in its workspace, for ``recrawl capture --show``."""
+    """Number of the capture in its workspace, for ``recrawl capture show``."""
     words: Sequence[str]
     """The statement, line by line, as ``recrawl capture`` prints it."""
     facts: Mapping[str, Any]

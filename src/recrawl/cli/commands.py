@@ -7,26 +7,29 @@ each summary equal to the first line of the command's own help.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 from typer.main import get_command
 
 from recrawl.errors import ConfigError, question_of
 
 if TYPE_CHECKING:  # typer's own copy of click has no public name for these
     from typer._click import Command, Context, HelpFormatter
+    from typer._click.shell_completion import CompletionItem
 
 
 @dataclass(frozen=True, slots=True)
 class CommandSpec:
     """One command: where it is implemented, and its summary.
 
-    The module may define ``EXAMPLES``, command lines shown verbatim at the end of the command's help.
+    The module may define ``EXAMPLES``, command lines shown verbatim at the end of the command's help, and
+    ``SUBCOMMANDS``: a command with them still does its own work if none is named.
     """
 
     name: str
@@ -38,6 +41,15 @@ class CommandSpec:
     summary: str
     package: str = ""
     """The package that provides a command from outside ``recrawl``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subcommand:
+    """A command below one that also works by itself, such as ``recrawl plan slots`` below ``recrawl plan``."""
+
+    name: str
+    function: Callable[..., None]
+    examples: str
 
 
 ENTRY_POINTS = "recrawl.commands"
@@ -149,6 +161,40 @@ class CommandWithExamples(TyperCommand):
         _write_examples(self.epilog, formatter)
 
 
+class CommandWithSubcommands(CommandWithExamples):
+    """A command that does its own work unless the word after its name is a subcommand.
+
+    Only the first word counts: ``recrawl capture list`` lists captures, and a site, file or host given anywhere else
+    is never taken for a subcommand.
+    """
+
+    commands: Mapping[str, Command] = {}
+    """The subcommands by name."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Parse the options; a subcommand after options is answered with where it belongs."""
+        if not ctx.resilient_parsing:
+            found, rest, _ = self.make_parser(ctx).parse_args(list(args))
+            words = [*rest, *(found.get(str(one.name)) for one in self.params if isinstance(one, TyperArgument))]
+            for word in words:
+                if isinstance(word, str) and hyphenated(word) in self.commands:
+                    ctx.fail(f"Put {word!r} first: {ctx.command_path} {word} [OPTIONS].")
+        return super().parse_args(ctx, args)
+
+    def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Write the options, then the subcommands with their summaries."""
+        super().format_options(ctx, formatter)
+        with formatter.section("Subcommands"):
+            formatter.write_dl([(name, one.get_short_help_str(formatter.width)) for name, one in self.commands.items()])
+
+    def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
+        """Options and subcommands that start with ``incomplete``."""
+        from typer._click.shell_completion import CompletionItem
+
+        names = [name for name in self.commands if name.startswith(incomplete)]
+        return [*(CompletionItem(name) for name in names), *super().shell_complete(ctx, incomplete)]
+
+
 class CommandGroup(TyperGroup):
     """The top-level command: lists every command, imports only the requested one."""
 
@@ -163,6 +209,14 @@ class CommandGroup(TyperGroup):
         if question and not ctx.resilient_parsing:
             ctx.fail(f"No such command {cmd_name!r}. {question}")
         return None
+
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
+        """The command that the first words name: ``plan slots`` is a command of its own, ``plan`` is another."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if isinstance(command, CommandWithSubcommands) and rest and hyphenated(rest[0]) in command.commands:
+            below = hyphenated(rest[0])
+            return f"{name} {below}", command.commands[below], rest[1:]
+        return name, command, rest
 
     def invoke(self, ctx: Context) -> object:
         """Run the command, with our own messages for wrong values."""
@@ -209,13 +263,25 @@ def load(spec: CommandSpec) -> Command:
                 f"The command {spec.name} is not installed.", f"Install it with: pip install {spec.package}"
             )
         target = registered[spec.name].load()
-    app = target if isinstance(target, typer.Typer) else new_app()
-    if app is not target:
-        examples = getattr(import_module(target.__module__), "EXAMPLES", None)
-        app.command(spec.name, cls=CommandWithExamples, epilog=examples)(target)
-    command = get_command(app)
-    command.name = spec.name
+    if isinstance(target, typer.Typer):
+        command = get_command(target)
+        command.name = spec.name
+        return command
+    module = import_module(target.__module__)
+    examples: str | None = getattr(module, "EXAMPLES", None)
+    below: Sequence[Subcommand] = getattr(module, "SUBCOMMANDS", ())
+    command = _built(spec.name, target, examples, CommandWithSubcommands if below else CommandWithExamples)
+    if isinstance(command, CommandWithSubcommands):
+        command.commands = {
+            one.name: _built(one.name, one.function, one.examples, CommandWithExamples) for one in below
+        }
     return command
+
+
+def _built(name: str, function: Callable[..., None], examples: str | None, cls: type[TyperCommand]) -> Command:
+    app = new_app()
+    app.command(name, cls=cls, epilog=examples)(function)
+    return get_command(app)
 
 
 def other_commands() -> tuple[CommandSpec, ...]:

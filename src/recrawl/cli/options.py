@@ -51,6 +51,14 @@ MatchOption = Annotated[
     str | None,
     typer.Option(metavar="PATTERN", help="Only URLs that contain this text, or match it as a pattern with * and ?."),
 ]
+MinObservationsOption = Annotated[int, typer.Option("--min-observations", min=1, help="At least N observations.")]
+WindowOption = Annotated[
+    str | None, typer.Option("--window", metavar="DURATION", help="Only visits in the last DURATION, e.g. 90d.")
+]
+ConcurrencyOption = Annotated[
+    int | None,
+    typer.Option("--concurrency", min=1, help="Number of concurrent requests. Default: crawl.concurrency."),
+]
 PlotOption = Annotated[Path | None, typer.Option(metavar="FILE", help="File for a plot: .png, .svg or .pdf.")]
 DigestsOnlyOption = Annotated[
     bool, typer.Option("--digests-only", help="Compare captures by digest only, without reading archived bytes.")

@@ -27,7 +27,7 @@ NEXT_COMMANDS = {
     "how often pages change": "rates",
     "what comes next, and why": "plan --at {end}",
     "what to expect of new pages": "predict score",
-    "how good the capture is": "capture --show 1",
+    "how good the capture is": "capture show 1",
     "would another policy do better?": "compare",
     "all of it in the browser, live": "serve",
 }

@@ -205,7 +205,7 @@ def paragraphs(found: ArchiveAssessment, archive: TemporaryArchive | None) -> li
         lines.append(merged)
     if found.recorded.captures:
         own = counted(found.recorded.captures, "capture")
-        lines.append(f"The workspace holds the statements of {own} made here. List them with recrawl capture --list.")
+        lines.append(f"The workspace holds the statements of {own} made here. List them with recrawl capture list.")
     said = [
         lines,
         shown_words(found.shown, found.chance, found.together, found.urls),

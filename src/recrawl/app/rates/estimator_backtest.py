@@ -1,4 +1,4 @@
-"""``recrawl rates --compare``: every estimator, scored on the workspace's own past."""
+"""``recrawl rates compare``: every estimator, scored on the workspace's own past."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``recrawl rates --diagnose``: is it Poisson? The verdict, the numbers behind it, and the plots of HACS."""
+"""``recrawl rates diagnose``: is it Poisson? The verdict, the numbers behind it, and the plots of HACS."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class DiagnosisFindings:
 
 
 def investigate(store: Store, question: RatesQuestion) -> DiagnosisFindings:
-    """Everything ``--diagnose`` says, from the visits the question is about."""
+    """Everything ``recrawl rates diagnose`` says, from the visits the question is about."""
     rows = rows_for(store, replace(question, by=RatesGrouping.PAGE))
     return findings_of(rows, wanted_pages(store, question, rows.training))
 

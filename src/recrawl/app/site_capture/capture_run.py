@@ -1,11 +1,11 @@
-"""The capture of a site, as ``recrawl capture`` and the Python API make it: its parts wired, and stopped on request."""
+"""The capture of a site, as ``recrawl capture`` and the Python API make it, and the forecast of one."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from recrawl.app.display import command_in
@@ -13,7 +13,7 @@ from recrawl.crawl.clock import RealClock
 from recrawl.crawl.site_capture.capture_order import CaptureOrder
 from recrawl.crawl.site_capture.capture_quality import CaptureReport
 from recrawl.crawl.site_capture.site_capture_driver import CaptureProgress, SiteCaptureDriver
-from recrawl.errors import ConfigError
+from recrawl.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,7 +121,7 @@ def site_url(site: str | None) -> str:
     from recrawl.formats.seeds import parse_seed
 
     if site is None:
-        raise ConfigError("There is no site to capture.", "Give the URL of its first page, or --resume or --list.")
+        raise ConfigError("There is no site to capture.", "Give the URL of its first page, or --resume.")
     return parse_seed(site, "").url
 
 
@@ -141,3 +141,58 @@ def unfinished_capture(unfinished: Sequence[SiteCapture], order: CaptureOrder, f
             f"Continue it: {command_in(folder, 'capture --resume')}   or start another one: --restart.",
         )
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureForecast:
+    """A forecast for a capture of all known pages, assuming immediate responses and no failures."""
+
+    pages: int
+    requests: int
+    delay: float
+    """Seconds between requests."""
+    coherent: float | None
+    """Expected number of pages unchanged between visit and revisit; ``None`` without revisits."""
+    blur: float
+    """Expected changes per page between a requested time and the shown copy."""
+
+    @property
+    def seconds(self) -> float:
+        """Seconds from the first request to the last."""
+        return max(self.requests - 1, 0) * self.delay
+
+
+def forecast(place: Workspace, store: Store, order: CaptureOrder, now: float) -> CaptureForecast:
+    """Forecast a capture from the pages and rates in the workspace; O(pages) plus the cost of the strategy.
+
+    Raises:
+        InputError: no page of the site is known.
+    """
+    import numpy as np
+
+    from recrawl.app.workspace.workspace_wiring import politeness_of
+    from recrawl.assess.site_capture.blur_coherence import average_blur, expected_coherence
+    from recrawl.capture.walk import LinkGraph, walk
+    from recrawl.crawl.site_capture.capture_opening import known_pages
+    from recrawl.crawl.visit.scope import SiteScope
+
+    pages = known_pages(store, SiteScope(order.scope, (order.seed,)))[: order.max_pages]
+    if not len(pages):
+        raise InputError(f"No page of {order.site} is known yet.", "Capture it once, or import captures of it.")
+    usual = politeness_of(place.configuration.settings.politeness)
+    told = float(store.hosts(store.pages(pages[:1]).host).delay[0])
+    delay = pauses_of(order, usual).pause(0.0, told if told > usual.shortest else None)
+    rate = rates_of(place, store, order, now)(pages)
+    no_links = LinkGraph(np.zeros(len(pages) + 1, np.int64), np.empty(0, np.int64))
+    path = walk(order.new_strategy(delay), no_links, np.arange(len(pages)), rate)
+    again = path.revisited if order.revisits else path.revisited[:0]
+    plan = type(path)(path.visited, again).plan()
+    visit, revisit = plan.visit_times(0.0, delay), plan.revisit_times(0.0, delay)
+    seen_again = revisit if order.revisits else None
+    return CaptureForecast(
+        len(pages),
+        len(path.visited) + len(again),
+        delay,
+        expected_coherence(rate, revisit - visit) if order.revisits else None,
+        average_blur(rate, visit, 0.0, float(revisit.max()), seen_again) if len(pages) > 1 else 0.0,
+    )

@@ -1,17 +1,17 @@
-"""``recrawl plan``: upcoming fetches and the effect of the budget.
+"""Plan a crawl.
 
-``recrawl plan --capacity``: the freshness of a budget, the cost of a goal, and the machines that it needs.
-
-``recrawl plan --crawl-time``: the duration of a crawl of a list of URLs.
-
-``recrawl plan --slots``: due pages in hourly slots, each filled so that its crawl ends within the hour.
+- ``recrawl plan``: upcoming fetches and the effect of the budget
+- ``recrawl plan capacity``: the freshness of a budget, the cost of a goal, and the machines that it needs
+- ``recrawl plan crawl-time``: the duration of a crawl of a list of URLs
+- ``recrawl plan slots``: due pages in hourly slots, each filled so that its crawl ends within the hour
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,7 +25,16 @@ from recrawl.app.progress import line
 from recrawl.app.workspace.configuration import parse_assignments
 from recrawl.app.workspace.settings import Settings
 from recrawl.app.workspace.workspace import open_workspace
-from recrawl.cli.options import AtOption, HostOption, JsonOption, LimitOption, SetOption, WorkspaceOption
+from recrawl.cli.commands import Subcommand
+from recrawl.cli.options import (
+    AtOption,
+    ConcurrencyOption,
+    HostOption,
+    JsonOption,
+    LimitOption,
+    SetOption,
+    WorkspaceOption,
+)
 from recrawl.errors import ConfigError, InputError
 from recrawl.model import IntArray
 from recrawl.model.plurals import counted
@@ -37,9 +46,12 @@ from recrawl.plan.slots import RequestCosts, VisitSlots, fill_slots
 from recrawl.time import DAY, HOUR, format_duration
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from recrawl.app.plan.plan_next import BudgetAlternatives, Columns, UnmetRequest
     from recrawl.app.plan.plan_outlook import PlanOutlook
-    from recrawl.app.rates.belief_table import BeliefTable
+    from recrawl.app.rates.belief_table import BeliefTable, Expected
+    from recrawl.app.workspace.workspace import Workspace
     from recrawl.model import FloatArray
     from recrawl.store.base import Store
 
@@ -371,44 +383,34 @@ recrawl plan -w my-archive                      upcoming fetches
 recrawl plan --host example.org --limit 100     of one host
 recrawl plan --at 2026-11-09                    the plan as of that time
 recrawl plan --set schedule.budget=5000         with another budget
-recrawl plan --slots 24                         24 hourly slots
-recrawl plan --crawl-time urls.txt --concurrency 20  the duration of a crawl of these URLs
-recrawl plan --crawl-time all                   the duration of one visit to every page
-recrawl plan --capacity --freshness 0.95        the visits that keep 95 % of the pages current
-recrawl plan --capacity --pages 1000000         the effect of this budget on a million such pages
+recrawl plan slots 24                           24 hourly slots
+recrawl plan crawl-time urls.txt                the duration of a crawl of these URLs
+recrawl plan capacity --freshness 0.95          the visits that keep 95 % of the pages current
+"""
+SLOTS = """
+recrawl plan slots -w my-archive                the next 24 hours
+recrawl plan slots 6 --host example.org         six hours, one host
+recrawl plan slots 48 --concurrency 20 --json   two days with 20 requests at once
+"""
+CRAWL_TIME = """
+recrawl plan crawl-time urls.txt --concurrency 20  a crawl of these URLs with 20 requests at once
+recrawl plan crawl-time all -w my-archive       one visit to every page of the workspace
+recrawl plan crawl-time all --host example.org  one visit to every page of a host
+"""
+CAPACITY = """
+recrawl plan capacity -w my-archive             what the budget of the workspace achieves
+recrawl plan capacity --freshness 0.95          the visits that keep 95 % of the pages current
+recrawl plan capacity --recall 0.8              the visits that find 80 % of the changes
+recrawl plan capacity --pages 1000000           the effect of this budget on a million such pages
 """
 STORED = "recrawl explain shows those that the crawler stored at its last fit"
 
 
 def plan(  # noqa: PLR0913 - one argument an option
-    context: typer.Context,
     host: HostOption = None,
     at: AtOption = None,
     *,
     limit: LimitOption = 20,
-    slots: Annotated[
-        int | None, typer.Option(min=1, max=10_000, metavar="HOURS", help="Number of hourly slots to fill.")
-    ] = None,
-    crawl_time: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URLS", help="Estimate the duration of a crawl: a file of URLs (- for standard input), or all."
-        ),
-    ] = None,
-    concurrency: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Concurrent requests in --slots, --crawl-time and --capacity. Default: crawl.concurrency."
-        ),
-    ] = None,
-    capacity: Annotated[bool, typer.Option("--capacity", help="Estimate what budget and machine can achieve.")] = False,
-    freshness: Annotated[
-        float | None, typer.Option(min=0.0, max=1.0, help="With --capacity: goal for the share of current pages.")
-    ] = None,
-    recall: Annotated[
-        float | None, typer.Option(min=0.0, max=1.0, help="With --capacity: goal for the share of changes found.")
-    ] = None,
-    pages: Annotated[int | None, typer.Option(min=1, help="With --capacity: number of pages of this kind.")] = None,
     workspace: WorkspaceOption = HERE,
     json_output: JsonOption = False,
     assignments: SetOption = None,
@@ -420,60 +422,127 @@ def plan(  # noqa: PLR0913 - one argument an option
     probability that the page has changed since its last observation. Change rates are those of recrawl rates. The
     policy uses the current rate, which differs if a page changed its behaviour or aged. Below the table: late pages,
     the effect of 10 % more or less budget, and requests that cannot be met, with the reason.
-
-    --slots assigns due pages to hourly slots, each filled so that its crawl ends within the hour. A page comes again
-    when its value reaches the threshold again, at most once per hour. --crawl-time simulates a crawl with the download
-    times, failures and pauses of past visits; 90 % of crawls end within the printed interval. --capacity estimates the
-    freshness that a budget keeps, the visits that a goal needs, and the number of machines for them.
     """
-    from recrawl.app.plan.plan_outlook import look_ahead
-    from recrawl.app.predict.model_use import expected_changes, expected_links
+    with _planning(workspace, assignments, at) as asked:
+        _tell_next(asked.store, asked.outlook(), host, limit, json_output=json_output)
+
+
+def slots(  # noqa: PLR0913 - one argument an option
+    hours: Annotated[
+        int, typer.Argument(min=1, max=10_000, metavar="HOURS", help="Number of hourly slots to fill.")
+    ] = 24,
+    host: HostOption = None,
+    at: AtOption = None,
+    *,
+    concurrency: ConcurrencyOption = None,
+    workspace: WorkspaceOption = HERE,
+    json_output: JsonOption = False,
+    assignments: SetOption = None,
+) -> None:
+    """Assign due pages to hourly slots.
+
+    Each slot is filled so that its crawl ends within the hour with a probability of 95 %. A page comes again when its
+    value reaches the threshold again, at most once per hour. A page that does not fit into its hour moves to a later
+    one. Download times, failures and pauses are those of past visits.
+    """
+    with _planning(workspace, assignments, at) as asked:
+        at_once = concurrency or asked.settings.crawl.concurrency
+        tell_slots(asked.store, asked.outlook(), hours, at_once, host=host, json_output=json_output)
+
+
+def crawl_time(  # noqa: PLR0913 - one argument an option
+    urls: Annotated[
+        str, typer.Argument(metavar="URLS", help="File with one URL per line, - for standard input, or all.")
+    ],
+    host: HostOption = None,
+    at: AtOption = None,
+    *,
+    concurrency: ConcurrencyOption = None,
+    workspace: WorkspaceOption = HERE,
+    json_output: JsonOption = False,
+    assignments: SetOption = None,
+) -> None:
+    """Estimate the duration of a crawl.
+
+    recrawl simulates the crawl many times with the download times, failures and pauses of past visits; hosts without
+    visits use those of all hosts. 90 % of crawls end within the printed interval. The longest host is the lower bound
+    for any number of concurrent requests. The heuristic of datamonitor (paper 001) is printed for comparison.
+    """
+    with _planning(workspace, assignments, at) as asked:
+        at_once = concurrency or asked.settings.crawl.concurrency
+        tell_crawl_time(asked.store, asked.settings, urls, at_once, asked.now, host=host, json_output=json_output)
+
+
+def capacity(  # noqa: PLR0913 - one argument an option
+    at: AtOption = None,
+    *,
+    freshness: Annotated[
+        float | None, typer.Option(min=0.0, max=1.0, help="Goal for the share of current pages.")
+    ] = None,
+    recall: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="Goal for the share of changes found.")] = None,
+    pages: Annotated[
+        int | None, typer.Option(min=1, help="Number of pages of this kind. Default: those of the workspace.")
+    ] = None,
+    concurrency: ConcurrencyOption = None,
+    workspace: WorkspaceOption = HERE,
+    json_output: JsonOption = False,
+    assignments: SetOption = None,
+) -> None:
+    """Estimate what budget and machine can achieve.
+
+    The answer has the freshness that the budget keeps, the visits that a goal needs, and the number of machines for
+    them. Without a goal, it is the next whole per cent of freshness. All hosts share the budget, so the answer is
+    always about all pages. Change rates are those of recrawl rates.
+    """
+    from recrawl.app.rates.belief_table import VisitSpan, learn
+
+    if freshness is not None and recall is not None:
+        raise ConfigError("--freshness and --recall exclude each other.", "Give one of them.")
+    goal = CapacityGoal("recall", recall) if recall is not None else CapacityGoal("freshness", freshness)
+    with _planning(workspace, assignments, at) as asked:
+        outlook = asked.outlook()
+        known = learn(asked.store, VisitSpan(until=asked.now), expected=asked.expected())
+        tell_capacity(
+            outlook, known, goal, pages, concurrency or asked.settings.crawl.concurrency, json_output=json_output
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _PlanningInputs:
+    """What every planning question starts from: an open store, settings with their live limits, a time."""
+
+    place: Workspace
+    store: Store
+    settings: Settings
+    now: float
+
+    def expected(self) -> Expected | None:
+        """Change rates that the trained model of the workspace expects, if it has one."""
+        from recrawl.app.predict.model_use import expected_changes
+
+        return expected_changes(self.place, self.store, self.now)
+
+    def outlook(self) -> PlanOutlook:
+        """Due times and threshold at the budget of the settings."""
+        from recrawl.app.plan.plan_outlook import look_ahead
+        from recrawl.app.predict.model_use import expected_links
+
+        expected, links = self.expected(), expected_links(self.place, self.store, self.now)
+        with line("Fitting the threshold to the budget"):
+            return look_ahead(self.store, self.settings, self.now, expected, links)
+
+
+@contextmanager
+def _planning(workspace: Path, assignments: list[str] | None, at: str | None) -> Iterator[_PlanningInputs]:
     from recrawl.app.rates.rates_question import moment
     from recrawl.crawl.clock import RealClock
     from recrawl.crawl.control.runtime_limits import limits
 
-    questions = sum((slots is not None, crawl_time is not None, capacity))
-    if questions > 1:
-        raise ConfigError("--slots, --crawl-time and --capacity exclude each other.", "Ask one after the other.")
-    if questions and _was_given(context, "limit"):
-        raise ConfigError("--limit applies only to the list of upcoming fetches.", "Leave it out.")
-    if not questions and concurrency is not None:
-        raise ConfigError(
-            "--concurrency has no effect on the list of upcoming fetches.", "Add --slots, --crawl-time or --capacity."
-        )
-    if capacity and host is not None:
-        raise ConfigError("--capacity applies to all pages: hosts share one budget.", "Leave out --host.")
-    if not capacity and (freshness, recall, pages) != (None, None, None):
-        raise ConfigError("--freshness, --recall and --pages apply only to capacity.", "Add --capacity.")
-    if freshness is not None and recall is not None:
-        raise ConfigError("--freshness and --recall exclude each other.", "Give one of them.")
     place = open_workspace(workspace, parse_assignments(assignments or []))
     now = moment(at, RealClock().now())
     with place.open_store() as store:
         settings = place.limited(limits(store.controls())).configuration.settings
-        at_once = concurrency or settings.crawl.concurrency
-        if crawl_time is not None:
-            tell_crawl_time(store, settings, crawl_time, at_once, now, host=host, json_output=json_output)
-            return
-        expected, links = expected_changes(place, store, now), expected_links(place, store, now)
-        with line("Fitting the threshold to the budget"):
-            outlook = look_ahead(store, settings, now, expected, links)
-        if slots is not None:
-            tell_slots(store, outlook, slots, at_once, host=host, json_output=json_output)
-        elif capacity:
-            from recrawl.app.rates.belief_table import VisitSpan, learn
-
-            goal = CapacityGoal("recall", recall) if recall is not None else CapacityGoal("freshness", freshness)
-            known = learn(store, VisitSpan(until=now), expected=expected)
-            tell_capacity(outlook, known, goal, pages, at_once, json_output=json_output)
-        else:
-            _tell_next(store, outlook, host, limit, json_output=json_output)
-
-
-def _was_given(context: typer.Context, name: str) -> bool:
-    """Whether an option was given on the command line."""
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
+        yield _PlanningInputs(place, store, settings, now)
 
 
 def _tell_next(store: Store, outlook: PlanOutlook, host: str | None, limit: int, *, json_output: bool) -> None:
@@ -543,3 +612,10 @@ def _print_budget(outlook: PlanOutlook, buys: BudgetAlternatives, unmet: list[Un
         typer.echo(f"Cannot be met: {one.what}: {one.reason}.")
     if len(unmet) > UNNAMED:
         typer.echo(f"Cannot be met: {counted(len(unmet) - UNNAMED, 'more host')}; --json names all.")
+
+
+SUBCOMMANDS = (
+    Subcommand("slots", slots, SLOTS),
+    Subcommand("crawl-time", crawl_time, CRAWL_TIME),
+    Subcommand("capacity", capacity, CAPACITY),
+)

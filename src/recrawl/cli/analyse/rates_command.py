@@ -1,4 +1,4 @@
-"""``recrawl rates``: estimate change rates, test the Poisson assumption, compare estimators."""
+"""Estimate change rates: ``recrawl rates``, ``recrawl rates diagnose`` and ``recrawl rates compare``."""
 
 from __future__ import annotations
 
@@ -20,19 +20,21 @@ from recrawl.app.rates.rates_question import (
 )
 from recrawl.app.workspace.configuration import parse_assignments
 from recrawl.app.workspace.workspace import open_workspace
+from recrawl.cli.commands import Subcommand
 from recrawl.cli.options import (
     SHOWN_ROWS,
     AtOption,
     HostOption,
     JsonOption,
     MatchOption,
+    MinObservationsOption,
     PlotOption,
     RowsFileOption,
     RowsOption,
     SetOption,
+    WindowOption,
     WorkspaceOption,
 )
-from recrawl.errors import ConfigError
 from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
 from recrawl.model.plurals import counted
 from recrawl.time import format_duration
@@ -50,41 +52,47 @@ recrawl rates --by host --window 90d            hosts, from the visits of the la
 recrawl rates --kind new-links --min-observations 5    new links only, well-observed pages only
 recrawl rates --at 2026-01-01                   the estimates as of that time
 recrawl rates --output rates.parquet            all pages, for other programs (or .csv)
-recrawl rates --diagnose --plot poisson.png     test whether changes are Poisson, with plots
-recrawl rates --compare                         which estimator predicts your pages best
+recrawl rates diagnose                          test whether changes are Poisson
+recrawl rates compare                           which estimator predicts your pages best
 """
+DIAGNOSE = """
+recrawl rates diagnose -w my-archive            the verdict, and the numbers behind it
+recrawl rates diagnose --plot poisson.png       with plots of rates and intervals
+recrawl rates diagnose --host example.org --output pages.csv  the pages of one host, with one row per page
+"""
+COMPARE = """
+recrawl rates compare -w my-archive             all estimators, the best first
+recrawl rates compare --kind new-links          predictions of new links instead of changes
+recrawl rates compare --estimator my_package:MINE --output scores.csv  with an estimator of yours
+"""
+KindOption = Annotated[ChangeAspect, typer.Option("--kind", help="Kind of change to count.")]
+EstimatorOption = Annotated[
+    str,
+    typer.Option(
+        "--estimator",
+        metavar="NAME",
+        help=f"Estimator of change rates: {', '.join(ESTIMATORS)}, or package.module:Name.",
+    ),
+]
 
 
 def rates(  # noqa: PLR0913 - one argument an option
     host: HostOption = None,
     match: MatchOption = None,
-    min_observations: Annotated[int, typer.Option(min=1, help="At least N observations.")] = 1,
+    min_observations: MinObservationsOption = 1,
     *,
-    kind: Annotated[ChangeAspect, typer.Option(help="Kind of change to count.")] = ChangeAspect.ANY,
+    kind: KindOption = ChangeAspect.ANY,
     by: Annotated[
         RatesGrouping,
         typer.Option(help="Unit of a row. host, section: the sum of their pages; site: a host treated as one page."),
     ] = RatesGrouping.PAGE,
-    estimator: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help=f"Estimator of change rates: {', '.join(ESTIMATORS)}, or package.module:Name."
-        ),
-    ] = DEFAULT,
-    window: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Only visits in the last DURATION, e.g. 90d.")
-    ] = None,
+    estimator: EstimatorOption = DEFAULT,
+    window: WindowOption = None,
     at: AtOption = None,
     sort: Annotated[RatesOrder, typer.Option(help="Sort order.")] = RatesOrder.RATE,
     limit: RowsOption = None,
     output: RowsFileOption = None,
     plot: PlotOption = None,
-    diagnose: Annotated[
-        bool, typer.Option("--diagnose", help="Test whether changes follow a Poisson process.")
-    ] = False,
-    compare: Annotated[
-        bool, typer.Option("--compare", help="Back-test all estimators on the history of the workspace.")
-    ] = False,
     workspace: WorkspaceOption = HERE,
     json_output: JsonOption = False,
     assignments: SetOption = None,
@@ -96,48 +104,107 @@ def rates(  # noqa: PLR0913 - one argument an option
     estimate is 12 days, and the 90 % interval is 9 to 17 days. P(changed) is the probability that the page has changed
     since its last observation; for hosts and sections, the expected share of changed pages.
 
-    --diagnose tests the assumption of all estimators: changes follow a Poisson process with a constant rate. It
-    compares the pages with simulated Poisson pages at the same observation times and prints a verdict. With --plot it
-    draws the distribution of rates, the intervals between changes, and the median interval of each page; --output
-    writes one row per page.
-
-    --compare back-tests every estimator: at several past times it predicts the next observation of each page.
+    All estimators assume that changes follow a Poisson process; recrawl rates diagnose tests this on your pages.
     """
     from recrawl.app.predict.model_use import expected_changes
-    from recrawl.app.result_tables import check_ending, check_plot
-    from recrawl.crawl.clock import RealClock
 
-    if diagnose and compare:
-        raise ConfigError("--diagnose and --compare exclude each other.", "Ask one after the other.")
-    if by is not RatesGrouping.PAGE and (diagnose or compare):
-        raise ConfigError(f"--by {by.value} applies only to rates.", "Leave it out: the test is about pages.")
-    if compare and plot:
-        raise ConfigError("There is no plot of a comparison.", "Leave out --plot.")
+    _check_files(output, plot)
+    question = replace(
+        _question(host, match, min_observations, kind, window, at, estimator),
+        by=by,
+        sort=sort,
+        limit=limit if limit is not None or output is not None else SHOWN_ROWS,
+    )
+    place = open_workspace(workspace, parse_assignments(assignments or []))
+    with place.open_store() as store:
+        question = replace(question, expected=expected_changes(place, store, question.now))
+        _table(store, question, output, plot, workspace, json_output=json_output)
+
+
+def diagnose(  # noqa: PLR0913 - one argument an option
+    host: HostOption = None,
+    match: MatchOption = None,
+    min_observations: MinObservationsOption = 1,
+    *,
+    kind: KindOption = ChangeAspect.ANY,
+    estimator: EstimatorOption = DEFAULT,
+    window: WindowOption = None,
+    at: AtOption = None,
+    output: RowsFileOption = None,
+    plot: PlotOption = None,
+    workspace: WorkspaceOption = HERE,
+    json_output: JsonOption = False,
+    assignments: SetOption = None,
+) -> None:
+    """Test whether changes follow a Poisson process.
+
+    All estimators assume it: changes are independent and have a constant rate. The test compares the pages with
+    simulated Poisson pages at the same observation times. It prints a verdict: pages as assumed, pages that change in
+    bursts, or pages that change more regularly. The plot shows the distribution of rates, the intervals between
+    changes, and the median interval of each page. The file has one row per page.
+    """
+    _check_files(output, plot)
+    question = _question(host, match, min_observations, kind, window, at, estimator)
+    with open_workspace(workspace, parse_assignments(assignments or [])).open_store() as store:
+        _diagnose(store, question, output, plot, json_output=json_output)
+
+
+def compare(  # noqa: PLR0913 - one argument an option
+    host: HostOption = None,
+    match: MatchOption = None,
+    min_observations: MinObservationsOption = 1,
+    *,
+    kind: KindOption = ChangeAspect.ANY,
+    estimator: EstimatorOption = DEFAULT,
+    window: WindowOption = None,
+    at: AtOption = None,
+    output: RowsFileOption = None,
+    workspace: WorkspaceOption = HERE,
+    json_output: JsonOption = False,
+    assignments: SetOption = None,
+) -> None:
+    """Back-test all estimators on the history of the workspace.
+
+    At several past times, each estimator predicts the next observation of each page from earlier ones. The table shows
+    log loss and Brier score, each with a 95 % interval, and the calibration error. Lower is better. --estimator adds an
+    estimator of another package to the built-in ones.
+    """
+    _check_files(output, None)
+    question = _question(host, match, min_observations, kind, window, at, estimator)
+    with open_workspace(workspace, parse_assignments(assignments or [])).open_store() as store:
+        _compare(store, question, output, json_output=json_output)
+
+
+def _check_files(output: Path | None, plot: Path | None) -> None:
+    """Refuse names of files that do not determine a format, before any work is done."""
+    from recrawl.app.result_tables import check_ending, check_plot
+
     if output is not None:
         check_ending(output)
     if plot is not None:
         check_plot(plot)
-    place = open_workspace(workspace, parse_assignments(assignments or []))
-    question = RatesQuestion(
+
+
+def _question(  # noqa: PLR0913, PLR0917 - the options that all three commands share
+    host: str | None,
+    match: str | None,
+    min_observations: int,
+    kind: ChangeAspect,
+    window: str | None,
+    at: str | None,
+    estimator: str,
+) -> RatesQuestion:
+    from recrawl.crawl.clock import RealClock
+
+    return RatesQuestion(
         estimator_named(estimator),
         moment(at, RealClock().now()),
         kind,
-        by,
-        None if window is None else seconds_of("--window", window),
-        sort,
-        host,
-        match,
-        min_observations,
-        limit if limit is not None or output is not None else SHOWN_ROWS,
+        window=None if window is None else seconds_of("--window", window),
+        host=host,
+        match=match,
+        min_observations=min_observations,
     )
-    with place.open_store() as store:
-        if diagnose:
-            _diagnose(store, question, output, plot, json_output=json_output)
-        elif compare:
-            _compare(store, question, output, json_output=json_output)
-        else:
-            question = replace(question, expected=expected_changes(place, store, question.now))
-            _table(store, question, output, plot, workspace, json_output=json_output)
 
 
 def _table(  # noqa: PLR0913 - what is asked, and where the answer goes
@@ -256,3 +323,6 @@ def _compare(store: Store, question: RatesQuestion, output: Path | None, *, json
         return
     print_table(HEADINGS, table_rows(found), right=HEADINGS[2:])
     typer.echo(rests_on(found))
+
+
+SUBCOMMANDS = (Subcommand("diagnose", diagnose, DIAGNOSE), Subcommand("compare", compare, COMPARE))

@@ -1,4 +1,4 @@
-"""``recrawl capture``: capture a whole site, list and show captures, or forecast one."""
+"""Capture whole sites: ``recrawl capture``, ``recrawl capture list``, ``show`` and ``plan``."""
 
 from __future__ import annotations
 
@@ -6,32 +6,26 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 
 from recrawl.app.display import HERE, command_in, pause_of, shown_time
-from recrawl.app.predict.model_use import expected_changes, predicted_changes
-from recrawl.app.site_capture.capture_rates import BelievedRates
-from recrawl.app.site_capture.capture_run import pauses_of, site_url, unfinished_capture
+from recrawl.app.site_capture.capture_run import site_url, unfinished_capture
 from recrawl.app.site_capture.statement_text import report_lines
 from recrawl.app.workspace.configuration import parse_assignments
 from recrawl.app.workspace.workspace import open_workspace
-from recrawl.app.workspace.workspace_wiring import politeness_of
-from recrawl.assess.site_capture.blur_coherence import average_blur, expected_coherence
 from recrawl.assess.site_capture.statement import outcome_counts
-from recrawl.capture.walk import LinkGraph, walk
+from recrawl.cli.commands import Subcommand
 from recrawl.cli.options import JsonOption, SetOption, WorkspaceOption
 from recrawl.cli.tables import print_json, print_table
 from recrawl.crawl.site_capture.capture_course import CaptureCourse, course_of
-from recrawl.crawl.site_capture.capture_opening import known_pages
 from recrawl.crawl.site_capture.capture_order import CaptureOrder
 from recrawl.crawl.site_capture.capture_quality import CaptureReport, report_of
 from recrawl.crawl.site_capture.capture_terms import DEFAULT_STRATEGY, DEFAULT_THRESHOLD, RateSource
 from recrawl.crawl.site_capture.site_capture_driver import CaptureProgress
-from recrawl.crawl.visit.scope import ScopeKind, ScopeRules, SiteScope
+from recrawl.crawl.visit.scope import ScopeKind, ScopeRules
 from recrawl.errors import ExitCode, InputError, StoreError
 from recrawl.model.plurals import counted
 from recrawl.time import format_duration
@@ -40,9 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from recrawl.app.site_capture.capture_run import CaptureForecast
     from recrawl.app.workspace.workspace import Workspace
-    from recrawl.crawl.site_capture.capture_order import CaptureOrder
-    from recrawl.crawl.site_capture.capture_quality import CaptureReport
     from recrawl.store.base import Store
     from recrawl.store.store_values import SiteCapture
 
@@ -60,7 +53,7 @@ def print_stated(store: Store, folder: Path, number: int, json_output: bool) -> 
     """Print the quality statement of a finished capture."""
     known = {capture.id: capture for capture in store.site_captures()}
     if number not in known:
-        remedy = f"See all with: {command_in(folder, 'capture --list')}"
+        remedy = f"See all with: {command_in(folder, 'capture list')}"
         raise InputError(f"There is no capture {number} in this workspace.", remedy)
     if not known[number].is_finished:
         raise InputError(f"Capture {number} is not finished.", f"Continue it: {command_in(folder, 'capture --resume')}")
@@ -122,56 +115,6 @@ def _counts(capture: SiteCapture) -> tuple[str, ...]:
     return str(quality["pages"]), *("–" if count is None else str(count) for count in counts)
 
 
-@dataclass(frozen=True, slots=True)
-class CaptureForecast:
-    """A forecast for a capture of all known pages, assuming immediate responses and no failures."""
-
-    pages: int
-    requests: int
-    delay: float
-    """Seconds between requests."""
-    coherent: float | None
-    """Expected number of pages unchanged between visit and revisit; ``None`` without revisits."""
-    blur: float
-    """Expected changes per page between a requested time and the shown copy."""
-
-    @property
-    def seconds(self) -> float:
-        """Seconds from the first request to the last."""
-        return max(self.requests - 1, 0) * self.delay
-
-
-def forecast(place: Workspace, store: Store, order: CaptureOrder, now: float) -> CaptureForecast:
-    """Forecast a capture from the pages and rates in the workspace; O(pages) plus the cost of the strategy.
-
-    Raises:
-        InputError: no page of the site is known.
-    """
-    pages = known_pages(store, SiteScope(order.scope, (order.seed,)))[: order.max_pages]
-    if not len(pages):
-        raise InputError(f"No page of {order.site} is known yet.", "Capture it once, or import captures of it.")
-    usual = politeness_of(place.configuration.settings.politeness)
-    told = float(store.hosts(store.pages(pages[:1]).host).delay[0])
-    delay = pauses_of(order, usual).pause(0.0, told if told > usual.shortest else None)
-    believed = BelievedRates(
-        store, now, order.rates, predicted_changes(place, store, now), expected_changes(place, store, now)
-    )
-    rate = believed(pages)
-    no_links = LinkGraph(np.zeros(len(pages) + 1, np.int64), np.empty(0, np.int64))
-    path = walk(order.new_strategy(delay), no_links, np.arange(len(pages)), rate)
-    again = path.revisited if order.revisits else path.revisited[:0]
-    plan = type(path)(path.visited, again).plan()
-    visit, revisit = plan.visit_times(0.0, delay), plan.revisit_times(0.0, delay)
-    seen_again = revisit if order.revisits else None
-    return CaptureForecast(
-        len(pages),
-        len(path.visited) + len(again),
-        delay,
-        expected_coherence(rate, revisit - visit) if order.revisits else None,
-        average_blur(rate, visit, 0.0, float(revisit.max()), seen_again) if len(pages) > 1 else 0.0,
-    )
-
-
 def print_forecast(found: CaptureForecast, order: CaptureOrder, now: float, json_output: bool) -> None:
     """Print the forecast as text or as JSON."""
     if json_output:
@@ -194,65 +137,90 @@ EXAMPLES = """
 recrawl capture https://example.org/ -w my-archive
 recrawl capture https://example.org/news/ --strategy sharc-selective --from-sitemap --delay 2s
 recrawl capture https://example.org/ --scope domain --exclude '/calendar/' --max-pages 5000
-recrawl capture https://example.org/ --plan --delay 30s  forecast only
 recrawl capture --resume                     continue an interrupted capture
-recrawl capture --list
-recrawl capture --show 3 --json              the quality statement of capture 3
+recrawl capture plan https://example.org/    forecast duration and quality, without requests
+recrawl capture list                         the captures of the workspace
 """
+LIST = """
+recrawl capture list -w my-archive           number, site, strategy, times and counts of each capture
+recrawl capture list --json                  with settings and quality statements
+"""
+SHOW = """
+recrawl capture show 3 -w my-archive         the quality statement of capture 3
+recrawl capture show 3 --json                as it is stored, for other programs
+"""
+PLAN = """
+recrawl capture plan https://example.org/ -w my-archive
+recrawl capture plan https://example.org/ --delay 30s --strategy bfs-fifo  with another delay and order
+"""
+
+StrategyOption = Annotated[
+    str,
+    typer.Option(
+        "--strategy",
+        help="Order of visits and revisits: a name, or package.module:Name. An unknown name prints the list.",
+    ),
+]
+RevisitOption = Annotated[
+    bool | None,
+    typer.Option("--revisit/--no-revisit", help="Visit every page a second time. Default: as the strategy does."),
+]
+DelayOption = Annotated[
+    str | None,
+    typer.Option("--delay", metavar="DURATION", help="Time between requests, instead of politeness.min_delay."),
+]
+ExpectedPagesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--expected-pages",
+        min=1,
+        metavar="PAGES",
+        help="Expected number of pages of the site. Default: estimated during the capture. Used by sharc-online, "
+        "sharc-selective-online, sharc-intervals-online and sharc-threshold-outermost.",
+    ),
+]
+ThresholdOption = Annotated[
+    float | None,
+    typer.Option(
+        "--threshold",
+        metavar="CHANCE",
+        help="Probability of staying unchanged from which a page is hopeful. Used by the sharc-threshold and "
+        "sharc-intervals strategies.",
+        show_default=f"{DEFAULT_THRESHOLD}",
+    ),
+]
+RatesOption = Annotated[
+    RateSource,
+    typer.Option(
+        "--rates",
+        help="Source of change rates. known: recrawl rates; for new pages the sitemap, then neighbouring pages. "
+        "belief: recrawl rates; for new pages neighbouring pages. sitemap, sitemap-corrected: the sitemap in one of "
+        "two readings, then neighbouring pages. neighbours: neighbouring pages only. equal: one rate for all pages.",
+    ),
+]
+ScopeOption = Annotated[ScopeKind, typer.Option("--scope", help="Extent of the site.")]
+IncludeOption = Annotated[
+    list[str] | None,
+    typer.Option("--include", metavar="REGEX", help="URLs to include beyond the scope. May be repeated."),
+]
+ExcludeOption = Annotated[
+    list[str] | None, typer.Option("--exclude", metavar="REGEX", help="URLs to exclude. May be repeated.")
+]
+MaxPagesOption = Annotated[int | None, typer.Option("--max-pages", min=1, help="Capture at most N pages.")]
 
 
 def capture(  # noqa: PLR0913 - one argument an option
-    site: Annotated[str | None, typer.Argument(metavar="[SITE]", help="URL of the first page.")] = None,
+    site: Annotated[str | None, typer.Argument(metavar="SITE", help="URL of the first page.")] = None,
     *,
-    strategy: Annotated[
-        str,
-        typer.Option(
-            help="Order of visits and revisits: a name, or package.module:Name. An unknown name prints the list."
-        ),
-    ] = DEFAULT_STRATEGY,
-    revisit: Annotated[
-        bool | None,
-        typer.Option("--revisit/--no-revisit", help="Visit every page a second time. Default: as the strategy does."),
-    ] = None,
-    delay: Annotated[
-        str | None,
-        typer.Option(metavar="DURATION", help="Time between requests, instead of politeness.min_delay."),
-    ] = None,
-    expected_pages: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="PAGES",
-            help="Expected number of pages of the site. Default: estimated during the capture. Used by sharc-online, "
-            "sharc-selective-online, sharc-intervals-online and sharc-threshold-outermost.",
-        ),
-    ] = None,
-    threshold: Annotated[
-        float | None,
-        typer.Option(
-            metavar="CHANCE",
-            help="Probability of staying unchanged from which a page is hopeful. Used by the sharc-threshold and "
-            "sharc-intervals strategies.",
-            show_default=f"{DEFAULT_THRESHOLD}",
-        ),
-    ] = None,
-    rates: Annotated[
-        RateSource,
-        typer.Option(
-            help="Source of change rates. known: recrawl rates; for new pages the sitemap, then neighbouring pages. "
-            "belief: "
-            "recrawl rates; for new pages neighbouring pages. sitemap, sitemap-corrected: the sitemap in one of two "
-            "readings, "
-            "then neighbouring pages. neighbours: neighbouring pages only. equal: one rate for all pages."
-        ),
-    ] = RateSource.KNOWN,
-    scope: Annotated[ScopeKind, typer.Option(help="Extent of the site.")] = ScopeKind.PREFIX,
-    include: Annotated[
-        list[str] | None, typer.Option(metavar="REGEX", help="URLs to include beyond the scope. May be repeated.")
-    ] = None,
-    exclude: Annotated[
-        list[str] | None, typer.Option(metavar="REGEX", help="URLs to exclude. May be repeated.")
-    ] = None,
+    strategy: StrategyOption = DEFAULT_STRATEGY,
+    revisit: RevisitOption = None,
+    delay: DelayOption = None,
+    expected_pages: ExpectedPagesOption = None,
+    threshold: ThresholdOption = None,
+    rates: RatesOption = RateSource.KNOWN,
+    scope: ScopeOption = ScopeKind.PREFIX,
+    include: IncludeOption = None,
+    exclude: ExcludeOption = None,
     hops: Annotated[
         int | None, typer.Option(min=0, help="Maximum number of links from the first page to a page.")
     ] = None,
@@ -260,18 +228,11 @@ def capture(  # noqa: PLR0913 - one argument an option
     from_sitemap: Annotated[
         bool, typer.Option("--from-sitemap", help="Start with all pages in the sitemaps of the site.")
     ] = False,
-    max_pages: Annotated[int | None, typer.Option(min=1, help="Capture at most N pages.")] = None,
-    plan: Annotated[
-        bool, typer.Option("--plan", help="Forecast duration and quality without making requests.")
-    ] = False,
+    max_pages: MaxPagesOption = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an unfinished capture (of SITE).")] = False,
     restart: Annotated[
         bool, typer.Option("--restart", help="Start over even if an unfinished capture exists.")
     ] = False,
-    list_all: Annotated[bool, typer.Option("--list", help="List the captures of this workspace.")] = False,
-    show: Annotated[
-        int | None, typer.Option(metavar="NUMBER", help="Show the quality statement of this capture.")
-    ] = None,
     workspace: WorkspaceOption = HERE,
     json_output: JsonOption = False,
     assignments: SetOption = None,
@@ -290,28 +251,9 @@ def capture(  # noqa: PLR0913 - one argument an option
     recrawl obeys robots.txt, and its Crawl-delay even if --delay is shorter. A failed page is retried once after the
     visits, and once after the revisits. To continue an interrupted or killed capture, use --resume or repeat the same
     command.
-
-    With --plan no request is made: the known pages of the site give the expected duration and quality.
     """
     place = open_workspace(workspace, parse_assignments(assignments or []))
-
-    if list_all or show is not None:
-        with place.open_store() as store:
-            if show is None:
-                print_captures(store, json_output)
-            else:
-                print_stated(store, place.folder, show, json_output)
-        return
-    from recrawl.crawl.site_capture.capture_order import CaptureOrder
-
-    rules = ScopeRules(
-        kind=scope,
-        include=tuple(include or ()),
-        exclude=tuple(exclude or ()),
-        hops=hops,
-        extra_hops=extra_hops,
-        max_depth=place.configuration.settings.crawl.max_depth,
-    )
+    rules = _scope_rules(place, scope, include, exclude, hops=hops, extra_hops=extra_hops)
     with place.open_store() as store:
         open_ones = [known for known in store.site_captures() if not known.is_finished]
         unfinished: SiteCapture | None
@@ -319,27 +261,125 @@ def capture(  # noqa: PLR0913 - one argument an option
             unfinished = begun = _to_resume(open_ones, site, place.folder)
             order = CaptureOrder.from_json(begun.terms)
         else:
-            order = CaptureOrder(
-                site=site_url(site),
-                strategy=strategy,
-                revisit=revisit,
-                delay=None if delay is None else pause_of("--delay", delay),
-                expected=expected_pages,
-                threshold=DEFAULT_THRESHOLD if threshold is None else threshold,
-                rates=rates,
-                from_sitemap=from_sitemap,
-                max_pages=max_pages,
-                scope=rules,
-            )
-            _say_what_is_not_read(order, expected_pages=expected_pages, threshold=threshold)
-            if plan:
-                _say_what_to_expect(place, store, order, json_output)
-                return
+            order = _order(site, rules, strategy, revisit, delay, expected_pages, threshold, rates, max_pages)
+            order = replace(order, from_sitemap=from_sitemap)
             unfinished = None if restart else unfinished_capture(open_ones, order, place.folder)
         report = _carried_out(place, store, order, unfinished)
         print_report(store, report, json_output)
     if not report.quality.pages:
         raise typer.Exit(ExitCode.FAILED)
+
+
+def plan_capture(  # noqa: PLR0913 - one argument an option
+    site: Annotated[str, typer.Argument(metavar="SITE", help="URL of the first page.")],
+    *,
+    strategy: StrategyOption = DEFAULT_STRATEGY,
+    revisit: RevisitOption = None,
+    delay: DelayOption = None,
+    expected_pages: ExpectedPagesOption = None,
+    threshold: ThresholdOption = None,
+    rates: RatesOption = RateSource.KNOWN,
+    scope: ScopeOption = ScopeKind.PREFIX,
+    include: IncludeOption = None,
+    exclude: ExcludeOption = None,
+    max_pages: MaxPagesOption = None,
+    workspace: WorkspaceOption = HERE,
+    json_output: JsonOption = False,
+    assignments: SetOption = None,
+) -> None:
+    """Forecast the duration and quality of a capture.
+
+    No request is made. The forecast uses the pages of the site that the workspace knows, their change rates, and the
+    delay of the host. It assumes that responses are immediate and that no request fails.
+    """
+    from recrawl.app.site_capture.capture_run import forecast
+    from recrawl.crawl.clock import RealClock
+
+    place = open_workspace(workspace, parse_assignments(assignments or []))
+    rules = _scope_rules(place, scope, include, exclude)
+    order = _order(site, rules, strategy, revisit, delay, expected_pages, threshold, rates, max_pages)
+    now = RealClock().now()
+    with place.open_store() as store:
+        print_forecast(forecast(place, store, order, now), order, now, json_output)
+
+
+def list_captures(
+    workspace: WorkspaceOption = HERE, json_output: JsonOption = False, assignments: SetOption = None
+) -> None:
+    """List the captures of the workspace.
+
+    Each has a number, the site, the strategy, start and end, and the counts of its pages: coherent ones, those that
+    changed between visit and revisit, and missing ones. An unfinished capture can be continued with --resume.
+    """
+    with open_workspace(workspace, parse_assignments(assignments or [])).open_store() as store:
+        print_captures(store, json_output)
+
+
+def show_capture(
+    number: Annotated[int, typer.Argument(metavar="NUMBER", help="Number of the capture, as recrawl capture list.")],
+    workspace: WorkspaceOption = HERE,
+    json_output: JsonOption = False,
+    assignments: SetOption = None,
+) -> None:
+    """Show the quality statement of a capture.
+
+    It is the statement that was printed at the end of the capture: blur, coherence, and the pages that changed or
+    failed. With --json it is printed as stored in the workspace and in the WARC files.
+    """
+    place = open_workspace(workspace, parse_assignments(assignments or []))
+    with place.open_store() as store:
+        print_stated(store, place.folder, number, json_output)
+
+
+def _scope_rules(  # noqa: PLR0913 - the options of the scope
+    place: Workspace,
+    scope: ScopeKind,
+    include: list[str] | None,
+    exclude: list[str] | None,
+    *,
+    hops: int | None = None,
+    extra_hops: int = 0,
+) -> ScopeRules:
+    return ScopeRules(
+        kind=scope,
+        include=tuple(include or ()),
+        exclude=tuple(exclude or ()),
+        hops=hops,
+        extra_hops=extra_hops,
+        max_depth=place.configuration.settings.crawl.max_depth,
+    )
+
+
+def _order(  # noqa: PLR0913, PLR0917 - the options of a capture
+    site: str | None,
+    rules: ScopeRules,
+    strategy: str,
+    revisit: bool | None,
+    delay: str | None,
+    expected_pages: int | None,
+    threshold: float | None,
+    rates: RateSource,
+    max_pages: int | None,
+) -> CaptureOrder:
+    """The capture that the options describe, after a warning about options that its strategy does not use."""
+    order = CaptureOrder(
+        site=site_url(site),
+        strategy=strategy,
+        revisit=revisit,
+        delay=None if delay is None else pause_of("--delay", delay),
+        expected=expected_pages,
+        threshold=DEFAULT_THRESHOLD if threshold is None else threshold,
+        rates=rates,
+        max_pages=max_pages,
+        scope=rules,
+    )
+    for option, given, read in (
+        ("--expected-pages", expected_pages is not None, order.reads_expected),
+        ("--threshold", threshold is not None, order.reads_threshold),
+    ):
+        if given and not read:
+            typer.echo(f"{option} has no effect: {order.strategy} does not use it.", err=True)
+    return order
 
 
 def _carried_out(place: Workspace, store: Store, order: CaptureOrder, unfinished: SiteCapture | None) -> CaptureReport:
@@ -394,29 +434,19 @@ def shown() -> Iterator[Callable[[CaptureProgress], None]]:
         yield show
 
 
-def _say_what_to_expect(place: Workspace, store: Store, order: CaptureOrder, json_output: bool) -> None:
-    from recrawl.crawl.clock import RealClock
-
-    now = RealClock().now()
-    print_forecast(forecast(place, store, order, now), order, now, json_output)
-
-
-def _say_what_is_not_read(order: CaptureOrder, *, expected_pages: int | None, threshold: float | None) -> None:
-    """Warn about options that this strategy does not use."""
-    for option, given, read in (
-        ("--expected-pages", expected_pages is not None, order.reads_expected),
-        ("--threshold", threshold is not None, order.reads_threshold),
-    ):
-        if given and not read:
-            typer.echo(f"{option} has no effect: {order.strategy} does not use it.", err=True)
-
-
 def _to_resume(unfinished: Sequence[SiteCapture], site: str | None, folder: Path) -> SiteCapture:
     """The latest unfinished capture, of this site if one is named."""
     wanted = [known for known in unfinished if site is None or known.site == site_url(site)]
     if not wanted:
         raise InputError(
             f"There is no unfinished capture{'' if site is None else f' of {site}'}.",
-            f"See all with: {command_in(folder, 'capture --list')}",
+            f"See all with: {command_in(folder, 'capture list')}",
         )
     return wanted[-1]
+
+
+SUBCOMMANDS = (
+    Subcommand("list", list_captures, LIST),
+    Subcommand("show", show_capture, SHOW),
+    Subcommand("plan", plan_capture, PLAN),
+)

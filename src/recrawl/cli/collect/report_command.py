@@ -153,7 +153,7 @@ def report_of_workspace(
     if capture is not None:
         known = {one.id: one for one in store.site_captures()}
         if capture not in known:
-            remedy = f"See all with: {command_in(place.folder, 'capture --list')}"
+            remedy = f"See all with: {command_in(place.folder, 'capture list')}"
             raise InputError(f"There is no capture {capture} in this workspace.", remedy)
         pages = np.unique(store.site_log(capture).found.page)
         title, about = (
