@@ -155,7 +155,7 @@ def test_too_little_is_said_to_be_too_little():
     always = Histories.from_visits(Visits.of([1] * 9, np.arange(9) * DAY, verdict=[0] + [2] * 8))
     found = diagnose(always, rng)
     assert (found.saturated, found.eligible, found.too_few) == (1, 0, 0)
-    assert "1 page had changed at every look" in sentences(found)[1]
+    assert "1 page had changed at every observation" in sentences(found)[1]
 
 
 def test_many_pages_are_sampled_and_long_histories_cut():

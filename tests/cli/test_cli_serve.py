@@ -98,6 +98,24 @@ def test_beyond_this_machine_it_asks_for_a_token(run, serving):
     assert process.wait(120) == 0
 
 
+@pytest.mark.parametrize("options", [(), ("--token", "a-token-for-reading-too")])
+def test_every_printed_address_shows_a_page(run, serving, options):
+    """A person opens what is printed: no address may lead to an error, whether reading needs the token or not."""
+    assert run("init", "w").returncode == 0
+    process, address, token = serving(*options)
+    printed = [f"{address}?token={token}"]
+    while not (line := process.stdout.readline()).startswith("Stop"):
+        printed += re.findall(r"http://\S+", line)
+    assert len(printed) == 2
+    for one in printed:
+        cookies = urllib.request.HTTPCookieProcessor()
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), cookies)
+        request = urllib.request.Request(one, headers={"Accept": "text/html"})
+        with opener.open(request, timeout=120) as answer:
+            assert answer.status == 200
+            assert b"<h1>" in answer.read()
+
+
 def test_what_cannot_be_served_is_said(run):
     assert run("init", "w").returncode == 0
     result = run("serve", "-w", "w", "--token", "short")

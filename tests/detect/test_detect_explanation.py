@@ -38,7 +38,7 @@ def test_a_sentence_that_changed_is_shown_as_a_sentence():
 def test_links_that_came_and_went_are_named():
     told = explain(page("<a href=/a>one</a><a href=/b>two</a>"), page("<a href=/b>one</a><a href=/c>two</a>"))
     assert (told.links_added, told.links_removed) == (("http://x.example/c",), ("http://x.example/a",))
-    assert ("links", "1 came, 1 went") in reasons(told)
+    assert ("links", "1 added, 1 removed") in reasons(told)
 
 
 def test_data_is_shown_in_its_canonical_form():

@@ -162,6 +162,19 @@ def test_the_scatter_has_a_cell_for_each_directory_and_type(pages):
     assert decoded(alone["pages"]["url"]) == pages.urls
 
 
+def test_the_directory_with_most_changes_is_never_one_without_any():
+    """The largest directory did not change; smaller ones did."""
+    urls = [*(f"http://a.org/calm/{page}" for page in range(10)), *(f"http://a.org/news/{page}" for page in range(4))]
+    change = np.array([ChangeClass.UNCHANGED] * 10 + [ChangeClass.CONTENT, ChangeClass.UNCHANGED] * 2)
+    nothing = np.full(len(urls), np.nan)
+    ones = np.ones(len(urls), np.int64)
+    root = np.full(len(urls), ROOT)
+    pages = SitePages(np.arange(len(urls)), urls, change, nothing, nothing, nothing, ones, [""] * len(urls), root)
+    [said] = scatter_section(pages).words
+    assert "The highest share of changed pages is in /news/: 50 % of 4 pages." in said
+    assert "Nothing changed in /calm/." in said
+
+
 def test_directories_beyond_the_most_frequent_are_one():
     urls = [f"http://a.org/d{one:02}/{page}" for one in range(40) for page in range(1 + (one < 20))]
     nothing = np.full(len(urls), np.nan)

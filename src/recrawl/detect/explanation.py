@@ -195,7 +195,7 @@ def reasons(told: Explanation) -> list[tuple[str, str]]:
     if judgement.magnitude >= 0:
         steps.append(("magnitude", _measured(judgement.magnitude, told.standards.min_change)))
     if told.links_added or told.links_removed:
-        steps.append(("links", f"{len(told.links_added)} came, {len(told.links_removed)} went"))
+        steps.append(("links", f"{len(told.links_added)} added, {len(told.links_removed)} removed"))
     if judgement.shunned:
         steps.append(("not followed", f"{counted(len(judgement.shunned), 'link')}, as the page asks"))
     return steps

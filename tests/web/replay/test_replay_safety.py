@@ -209,3 +209,37 @@ def test_an_archive_without_bytes_has_no_package(make_server):
 def test_the_start_names_what_there_is(server):
     assert server.ask("/").status == 200
     assert f'"timegate":"{server.base}archive/{{url}}"' in server.ask("/").text
+
+
+@pytest.mark.parametrize("path", ["/", "archive", "archive/"])
+def test_a_browser_gets_a_start_page_with_pages_and_a_form(server, path):
+    """`recrawl serve` prints one of these addresses, so each must show something."""
+    page = server.ask(path, Accept="text/html,application/xhtml+xml")
+    assert (page.status, page.header("content-type")) == (200, "text/html; charset=utf-8")
+    assert f'href="{server.base}archive/{HOME}"' in page.text
+    assert f'href="{server.base}archive/timemap/link/{HOME}"' in page.text
+    assert "None" not in page.text
+    assert "<script" not in page.text
+    assert server.ask(path).header("content-type") == "application/json"
+
+
+def test_the_form_of_the_start_page_leads_to_a_copy(server):
+    latest = server.ask(f"archive/?url={HOME}&at=")
+    assert (latest.status, latest.header("location")) == (302, f"{server.base}archive/{HOME}")
+    dated = server.ask("?url=site.example&at=2024-01-01")
+    assert (dated.status, dated.header("location")) == (302, f"{server.base}archive/20240101000000/{HOME}")
+    assert server.ask(dated.header("location").removeprefix(server.base)).status == 200
+    assert server.ask("?url=javascript:alert(1)").status == 400
+    assert server.ask(f"?url={HOME}&at=yesterday").status == 400
+
+
+def test_a_start_page_without_pages_says_so(make_server):
+    page = make_server(filled=False).ask("archive/", Accept="text/html")
+    assert (page.status, "Nothing is archived yet." in page.text) == (200, True)
+
+
+def test_the_token_is_taken_at_every_address_of_the_start_page(guarded):
+    let_in = guarded.ask(f"archive/?token={SECRET}")
+    assert (let_in.status, let_in.header("location")) == (303, "/archive/")
+    cookie = let_in.header("set-cookie").partition(";")[0]
+    assert guarded.ask("archive/", Cookie=cookie, Accept="text/html").status == 200

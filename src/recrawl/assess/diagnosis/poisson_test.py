@@ -1,7 +1,7 @@
 r"""Is it Poisson? Do pages change by pure chance at a steady rate, as every formula here assumes (HACS II-D)?
 
 Two statistics per page and for all pages together, each held against Poisson pages seen by the same observations
-(``poisson_null``), so that neither the estimated rates nor what looks hide can deceive:
+(``poisson_null``), so that neither the estimated rates nor what observations hide can deceive:
 
 - *Dispersion*: how much the number of changes varies from one window of time to the next, Σ(O − E)²/ΣE over windows
   that hold three changes on average, divided by its mean for Poisson pages. 1 for Poisson; above, changes come in
@@ -17,7 +17,7 @@ rate is not known, but the number X of observations that found a change says all
 So simulated pages get the very observations of the real one and are kept only if they show X changes too: with the rate
 that makes Σp = X (the moment estimator, which depends on X and the observations alone) this is exact for equal gaps,
 where λ cancels, and very nearly so for others. Every statistic then has the distribution that it has with an estimated
-rate, and with all that looks hide; no table of critical values is needed.
+rate, and with all that observations hide; no table of critical values is needed.
 
 The observations are taken as given. Those of an adaptive crawl follow what earlier observations found, which this
 cannot undo; the effect is small. On 40 collections of Poisson pages crawled by the usual rule (sooner after a change,
@@ -194,7 +194,7 @@ class Diagnosis:
     distance: float
     p_distance: float
     distance_exponential: float
-    """From the exponential itself: what looks hide is in there too."""
+    """From the exponential itself: what observations hide is in there too."""
     intervals: int
     quantiles: FloatArray
     """Of the rescaled intervals at :data:`QUANTILES`: rows seen, Poisson under the same observations, exponential."""
@@ -394,13 +394,13 @@ def sentences(diagnosis: Diagnosis) -> list[str]:
         return [*said, _missing(diagnosis)]
     if diagnosis.exact < len(diagnosis.pages):
         said.append(
-            "What looks cannot show is allowed for: changes between two looks count as one, dated halfway. Bursts "
-            "shorter than the time between looks stay hidden."
+            "The test allows for what observations cannot show: changes between two observations count as one, dated "
+            "halfway. Bursts shorter than the time between observations stay hidden."
         )
     if diagnosis.saturated:
         said.append(
-            f"{counted(diagnosis.saturated, 'page')} had changed at every look and could not be tested: "
-            "look more often to know."
+            f"{counted(diagnosis.saturated, 'page')} had changed at every observation and could not be tested: "
+            "observe more often to know."
         )
     return said
 
@@ -417,7 +417,7 @@ def _numbers(diagnosis: Diagnosis) -> str:
 def _missing(diagnosis: Diagnosis) -> str:
     why = [f"{counted(diagnosis.too_few, 'page')} changed fewer than {FEWEST_CHANGES} times"]
     if diagnosis.saturated:
-        why.append(f"{counted(diagnosis.saturated, 'page')} had changed at every look")
+        why.append(f"{counted(diagnosis.saturated, 'page')} had changed at every observation")
     return (
         f"Only {diagnosis.intervals} intervals between changes can be compared, {FEWEST_INTERVALS} are needed: "
         f"{', '.join(why)}. More visits are needed, or a longer time."

@@ -121,7 +121,8 @@ def _serve(
         dashboard = wired(place, guard, now, {"replay": travel.replay or travel.archive}, beliefs)
 
         def ready() -> None:
-            typer.echo(f"Archived pages are at {travel.archive}")
+            shown = f"{travel.archive}?token={guard.write_token}" if guard.token else travel.archive
+            typer.echo(f"Archived pages are at {shown}")
             if travel.replay:
                 typer.echo(f"pywb replays them at {travel.replay}")
             typer.echo("Stop with Ctrl-C.")

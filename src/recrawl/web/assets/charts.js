@@ -23,6 +23,14 @@
     const step = STEPS.find((one) => axis.top / one <= 6) || axis.top / 5;
     return { min: 0, interval: step, max: Math.ceil(axis.top / step) * step };
   };
+  // Marks of a logarithmic axis of durations: round numbers of the units that people count in, not powers of ten of seconds.
+  const MARKS = [1, 10, 60, 600, 3600, 6 * 3600, 86400, 7 * 86400, 30 * 86400, 182.625 * 86400, 365.25 * 86400, 3652.5 * 86400,
+    36525 * 86400];
+  const durationMarks = (axis) => {
+    if (axis.scale !== "seconds" || !isLog(axis) || !(axis.top > 0) || !(axis.bottom > 0)) return [];
+    const [low, high] = [axis.bottom / 1.5, axis.top * 1.5];
+    return MARKS.filter((one) => one >= low && one <= high);
+  };
   // A day needs its month: the first of a month, which would tell it, may lie between two marks.
   const DATES = { year: "{yyyy}", month: "{MMM} {yyyy}", day: "{d} {MMM}", hour: "{HH}:{mm}", minute: "{HH}:{mm}" };
   const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
@@ -38,6 +46,12 @@
       min: axis.min ?? null, max: axis.max ?? null, scale: axis.scale === "linear" && axis.min === undefined,
       ...evenly(axis),
     };
+    const marks = durationMarks(axis);
+    if (marks.length > 1) {
+      Object.assign(option, { min: axis.bottom / 1.5, max: axis.top * 1.5 });
+      option.axisLabel.customValues = marks;
+      option.axisTick.customValues = marks;
+    }
     if (isNames(axis)) {
       option.data = axis.names.map((name) => String(name));
       option.axisLabel.formatter = (name) => cut(name.replace(/^https?:\/\//, ""), across ? 16 : 38);
@@ -146,10 +160,13 @@
     return `${escape(head)}<br>${lines.filter(Boolean).join("<br>")}`;
   };
 
-  const highest = (data, second) => Math.max(0, ...data.series.filter((one) => (one.axis === 2) === second)
-    .flatMap((one) => one.high || one.y || []).filter((value) => Number.isFinite(value)));
+  const known = (values) => values.filter((value) => Number.isFinite(value));
+  const highest = (data, second) => Math.max(0, ...known(data.series.filter((one) => (one.axis === 2) === second)
+    .flatMap((one) => one.high || one.y || [])));
+  const lowest = (data) => Math.min(Infinity, ...known(data.series.flatMap((one) => one.low || one.y || [])).filter((value) => value > 0));
+  const farthest = (data) => Math.max(0, ...known(data.series.flatMap((one) => one.x || [])));
   const chartOption = (given) => {
-    const data = { ...given, y: { ...given.y, top: highest(given, false) }, y2: given.y2 && { ...given.y2, top: highest(given, true) } };
+    const data = { ...given, x: { ...given.x, top: farthest(given) }, y: { ...given.y, top: highest(given, false), bottom: lowest(given) }, y2: given.y2 && { ...given.y2, top: highest(given, true) } };
     const lying = isNames(data.y);
     const byAxis = !lying && data.series.every((one) => ["line", "step", "area", "bars"].includes(one.draw))
       && (isNames(data.x) || data.series.every((one) => one.x.length === data.series[0].x.length));

@@ -28,10 +28,11 @@
       this.heads = this.columns.map((column, place) => {
         const cell = document.createElement("th");
         cell.scope = "col";
-        if (RIGHT.has(column.kind)) cell.className = "right";
+        if (column.right || RIGHT.has(column.kind)) cell.className = "right";
         const button = document.createElement("button");
         button.type = "button";
         button.textContent = column.title;
+        if (column.hint) cell.title = column.hint;
         button.addEventListener("click", () => this.sort(place));
         cell.append(button);
         line.append(cell);
@@ -185,7 +186,8 @@
         const raw = cell.dataset.value ?? texts[row];
         return raw !== "" && Number.isFinite(Number(raw)) ? Number(raw) : raw;
       });
-      return { title: head.textContent.trim(), kind: head.dataset.kind || "text", values, texts };
+      const right = head.classList.contains("right");
+      return { title: head.textContent.trim(), kind: head.dataset.kind || "text", hint: head.title, right, values, texts };
     });
     const table = new Table(element, columns);
     table.lines = lines;

@@ -424,7 +424,7 @@ def course(steps: Sequence[SiteStep], started: float, every: int) -> dict[str, A
         title="Course of the capture",
         kind="chart",
         data={
-            "x": {"title": "seconds since the start", "scale": "linear"},
+            "x": {"title": "time since the start", "scale": "seconds", "min": 0},
             "y": {"title": "pages, in order of discovery", "scale": "linear"},
             "series": [one for one in series if one["x"]],
         },

@@ -61,7 +61,7 @@ def views(table: Callable[[], CachedAnswer[HostTable]]) -> list[View]:
         View(
             "/hosts",
             "/api/hosts",
-            "HostRows",
+            "Hosts",
             "Hosts with their pages, due and failing pages, the pause between requests, and their state.",
             lambda asked: answer(table(), asked),
             "dashboard/hosts.html",
@@ -78,7 +78,7 @@ def views(table: Callable[[], CachedAnswer[HostTable]]) -> list[View]:
                 "hosts": "The rows.",
                 "next": "Value of after for the next page of the list; null at the end.",
             },
-            menu="HostRows",
+            menu="Hosts",
         )
     ]
 

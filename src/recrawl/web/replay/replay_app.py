@@ -4,7 +4,7 @@ It must not share its origin (host and port) with the dashboard: what it serves 
 
 Access rules for reading and for sending index lines are those of the dashboard, adapted to URLs that contain URLs.
 
-The token is taken from the address of the start page only: an archived URL may have an argument of that name. Every
+The token is taken from the addresses of the start page only: an archived URL may have an argument of that name. Every
 request other than GET, HEAD or OPTIONS needs the token itself, before routing.
 """
 
@@ -18,6 +18,8 @@ from urllib.parse import urlsplit
 
 from recrawl.errors import InputError, MissingExtraError, RecrawlError, StoreError
 from recrawl.formats.memento.timemap_writer import ArchiveUris
+from recrawl.store.browse import PageQuery
+from recrawl.time import to_timestamp14
 from recrawl.web.dashboard.access_control import (
     SAFE_METHODS,
     SHOW_TOKEN,
@@ -30,6 +32,7 @@ from recrawl.web.dashboard.access_control import (
     say,
     token_in_address,
 )
+from recrawl.web.html_templates import InlineAssets, environment
 from recrawl.web.replay import cdx_rows, index_ingest
 from recrawl.web.replay.cdx_request import CdxRequest, query_of
 from recrawl.web.replay.mementos import Mementos
@@ -40,7 +43,9 @@ from recrawl.web.replay.replay_urls import (
     TimeGateRequest,
     TimeMapRequest,
     asked_for,
+    moment_of,
     uris_at,
+    web_url,
 )
 from recrawl.web.replay.timemap_pages import TimeMapPage, TimeMapQuery, time_map
 
@@ -70,10 +75,10 @@ class ReplayAccessGate:
             await say(send, 421, "This server only accepts the host names of this machine.", {})
             return
         safe = scope["method"] in SAFE_METHODS
-        shown = token_in_address(scope) if safe and scope["path"] == "/" else None
+        shown = token_in_address(scope) if safe and scope["path"] in START_PATHS else None
         if shown:
             if self._guard.is_token(shown):
-                await say(send, 303, "", {"location": "/", "set-cookie": self._guard.pass_cookie})
+                await say(send, 303, "", {"location": scope["path"], "set-cookie": self._guard.pass_cookie})
             else:
                 await refuse(send, WRONG_TOKEN, headers, {})
             return
@@ -92,11 +97,21 @@ ONLY_PROGRAMS = "Sending captures needs the token: Authorization: Bearer TOKEN."
 
 
 COLLECTION = "archive"
+START_PATHS = ("/", f"/{COLLECTION}", f"/{COLLECTION}/")
+"""Addresses of the start page."""
+_LISTED = 50
+"""Pages that the start page lists."""
 LARGEST_INGEST = 64 << 20
 """Bytes of lines that may be sent at once."""
 _PACKAGE_ORIGIN = "https://replayweb.page"
 """The one other site that may read packages from a browser: it replays them."""
 PLAIN = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Content-Security-Policy": "sandbox"}
+_START = PLAIN | {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'self'; frame-ancestors 'none'",
+    "Vary": "Accept",
+}
+"""Headers of the start page: a form, and no archived content."""
 
 
 def time_travel_app(
@@ -119,7 +134,7 @@ def time_travel_app(
         Route(f"/{collection}/{{rest:path}}", _told(travel.travel), methods=both),
     ]
     of_all = [
-        Route("/", _told(travel.start), methods=both),
+        *(Route(path, _told(travel.start), methods=both) for path in START_PATHS),
         Route("/api/memento", _told(travel.memento_facts), methods=["GET"]),
         Route("/cdx/search/cdx", _told(travel.cdx), methods=both),
         Route(f"/{collection}.wacz", _told(travel.package), methods=[*both, "OPTIONS"]),
@@ -153,10 +168,42 @@ class ReplayApp:
         """The replay banner sends requests from its own origin."""
 
     def start(self, request: Request) -> Response:
-        """The list of services, for the root URL."""
-        from starlette.responses import JSONResponse
+        """The start page: a form and a list of pages for browsers, the list of services as JSON for programs.
 
-        base = self._uris(request).base
+        With ``url``, and optionally ``at``, it redirects to the copy: that is what the form sends.
+        """
+        from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse
+
+        words, uris = request.query_params, self._uris(request)
+        if wanted := words.get("url", ""):
+            at = words.get("at", "").strip()
+            url = web_url(wanted.strip())
+            return RedirectResponse(
+                uris.memento(url, to_timestamp14(moment_of(at))) if at else uris.timegate(url), 302, headers=PLAIN
+            )
+        services = self._services(uris)
+        if "text/html" not in request.headers.get("accept", ""):
+            return JSONResponse(services, headers=PLAIN | {"Vary": "Accept"})
+        with self._archive.store() as store:
+            found = store.browse_pages(PageQuery(limit=_LISTED), self._archive.clock())
+            captures = store.capture_counts(found.page).tolist()
+        pages = [
+            {"url": url, "captures": count, "latest": uris.timegate(url), "timemap": uris.timemap(url, "link")}
+            for url, count in zip(found.url, captures, strict=True)
+            if count
+        ]
+        template = environment(InlineAssets()).get_template("replay/start.html")
+        page = template.render(
+            name=self._archive.name,
+            start=request.url.path,
+            pages=pages,
+            more=found.next is not None,
+            services=services,
+        )
+        return HTMLResponse(page, headers=_START)
+
+    def _services(self, uris: ArchiveUris) -> dict[str, str]:
+        base = uris.base
         origin = base.removesuffix(f"{self._collection}/")
         places = {
             "workspace": self._archive.name,
@@ -169,7 +216,7 @@ class ReplayApp:
         }
         if self._archive.package is not None:
             places["wacz"] = f"{base.removesuffix('/')}.wacz"
-        return JSONResponse(places, headers=PLAIN)
+        return places
 
     def travel(self, request: Request) -> Response:
         """A TimeGate, a TimeMap or a memento: what the path says."""

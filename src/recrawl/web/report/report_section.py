@@ -62,6 +62,8 @@ class Column:
     title: str
     kind: ColumnKind
     values: Sequence[Any] | AnyArray
+    hint: str = ""
+    """What the values mean, shown when the pointer rests on the title."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,8 @@ class ReportTable:
 
     def block(self) -> dict[str, Any]:
         """What the script that draws it reads."""
-        return {"columns": [{"title": one.title, "kind": one.kind, "values": one.values} for one in self.columns]}
+        columns = [{"title": one.title, "kind": one.kind, "values": one.values, "hint": one.hint} for one in self.columns]
+        return {"columns": columns}
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,10 +86,13 @@ def _words(pages: SitePages, row: IntArray, directories: list[str]) -> list[str]
     changed = np.isin(pages.change, _CHANGED)
     count = np.bincount(row, minlength=len(directories))
     share = np.bincount(row, changed, len(directories)) / np.maximum(count, 1)
-    large = count >= min(_FEWEST_PAGES, int(count.max()))
-    hot = int(np.where(large, share, -1.0).argmax())
     if not changed.any():
         return ["Each dot is a page. No change is known."]
+    # A directory of a few pages says little; but where no large one changed, all of them are compared.
+    large = count >= min(_FEWEST_PAGES, int(count.max()))
+    if not share[large].any():
+        large = count > 0
+    hot = int(np.where(large, share, -1.0).argmax())
     calm = np.flatnonzero(large & (share == 0))
     words = (
         f"Each dot is a page. The highest share of changed pages is in {directories[hot]}: "

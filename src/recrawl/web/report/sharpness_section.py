@@ -232,7 +232,7 @@ def _staying(found: SharpnessData) -> list[Figure]:
     ]
     data = chart(
         axis(f"days after {to_iso(found.now)[:10]}", "log"),
-        axis("pages unchanged since the last observation", "share", min=0, max=1),
+        axis("unchanged pages", "share", min=0, max=1),
         parts,
         y2=axis("age", "seconds", min=0),
     )
@@ -288,7 +288,10 @@ def _table(  # noqa: PLR0913 - what is shown of what, and what is said of it
         words = f"{words} The first {MOST_ROWS:,} of {rows:,}; recrawl assess --output writes all.".lstrip()
     made = [
         Column(
-            heading, kind, [_moment(value) if kind is ColumnKind.TIME else value for value in columns[key][:MOST_ROWS]]
+            heading,
+            kind,
+            [_moment(value) if kind is ColumnKind.TIME else value for value in columns[key][:MOST_ROWS]],
+            _HINTS.get(key, ""),
         )
         for key, (heading, kind) in kinds.items()
     ]
@@ -313,7 +316,7 @@ def _breaking(found: SharpnessData) -> list[ReportTable]:
     best = f"at {start}" if start == end else f"from {start} to {end}"
     columns = [
         Column("page", ColumnKind.URL, [found.urls[row] for row in rows.tolist()]),
-        Column("away from it", ColumnKind.SECONDS, np.maximum(away, 0.0)),
+        Column("distance", ColumnKind.SECONDS, np.maximum(away, 0.0), "time to that period"),
         Column("known valid from", ColumnKind.TIME, found.shown.first[rows]),
         Column("until", ColumnKind.TIME, found.shown.last[rows]),
         Column("expected changes", ColumnKind.NUMBER, found.shown.expected[rows]),
@@ -324,11 +327,24 @@ def _breaking(found: SharpnessData) -> list[ReportTable]:
     return [ReportTable("breaking", "Pages that break joint validity", columns, words)]
 
 
+_HINTS = {
+    "coherent": "captures that the next observation of the page found unchanged",
+    "changed": "captures that the next observation of the page found changed",
+    "missing": "captures whose page was gone at the next observation",
+    "unseen": "captures without a later observation of the page",
+    "expected_coherent": "coherent captures expected from the change rates",
+    "distance": "mean time between a requested time and the shown copy",
+    "blur": "expected changes per page between a requested time and the shown copy",
+    "blur_predicted": "expected changes per page between a time within the crawl and the capture of the page",
+    "blur_total": "blur times the weight of the pages",
+    "chance_unchanged": "probability that the shown copy is as the page was at the time of the report",
+    "proved": "whether observations before and after the time of the report prove it",
+}
 _COUNTS = {
     "coherent": ("coherent", ColumnKind.COUNT),
     "changed": ("changed", ColumnKind.COUNT),
     "missing": ("missing", ColumnKind.COUNT),
-    "unseen": ("unseen", ColumnKind.COUNT),
+    "unseen": ("not revisited", ColumnKind.COUNT),
 }
 _CRAWLS = {
     "site": ("host", ColumnKind.TEXT),
@@ -337,7 +353,7 @@ _CRAWLS = {
     "pages": ("pages", ColumnKind.COUNT),
     "new": ("new", ColumnKind.COUNT),
     **_COUNTS,
-    "expected_coherent": ("expected", ColumnKind.NUMBER),
+    "expected_coherent": ("expected coherent", ColumnKind.NUMBER),
     "blur_predicted": ("blur", ColumnKind.NUMBER),
 }
 _SECTIONS = {
@@ -356,7 +372,7 @@ _PAGES = {
     **_COUNTS,
     "distance": ("distance", ColumnKind.SECONDS),
     "blur": ("blur", ColumnKind.NUMBER),
-    "chance_unchanged": ("as shown", ColumnKind.SHARE),
+    "chance_unchanged": ("P(current)", ColumnKind.SHARE),
     "proved": ("proved", ColumnKind.YES),
     "last_observed": ("last observation", ColumnKind.TIME),
 }

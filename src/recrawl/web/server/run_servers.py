@@ -52,7 +52,7 @@ class PatientProtocol(H11Protocol):
             silent = next((one for one in self.open_now if one.is_silent), self)
             silent.transport.close()
             self.open_now.pop(silent, None)
-        self._confirm_change()
+        self._check_later()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget a connection."""
@@ -64,17 +64,17 @@ class PatientProtocol(H11Protocol):
         """Whether no whole head of a request is there that is not answered yet."""
         return self.conn.their_state is h11.IDLE
 
-    def _confirm_change(self) -> None:
-        asyncio.get_running_loop().call_later(HEAD_WITHIN, self._observation)
+    def _check_later(self) -> None:
+        asyncio.get_running_loop().call_later(HEAD_WITHIN, self._close_if_silent)
 
-    def _observation(self) -> None:
+    def _close_if_silent(self) -> None:
         if self.transport.is_closing():
             return
         if self.is_silent and self._was_silent:
             self.transport.close()
             return
         self._was_silent = self.is_silent
-        self._confirm_change()
+        self._check_later()
 
 
 def protocol() -> type[PatientProtocol]:
