@@ -187,6 +187,12 @@ def test_no_page_lets_an_archive_run_anything(dashboard, ask, surveyed, evil):
         assert len(set(page.ids)) == len(page.ids), path
 
 
+def test_the_menu_names_the_pages(dashboard):
+    _, site = dashboard
+    menu = {view.path: view.menu for view in site.views if view.menu}
+    assert menu == {path: (path[1:] or "overview").capitalize() for path in PATHS}
+
+
 def test_every_page_has_a_twin_with_what_it_promises(dashboard, get, surveyed, evil):
     assert surveyed
     _, site = dashboard

@@ -82,8 +82,8 @@ class ReportTable:
 
     def block(self) -> dict[str, Any]:
         """What the script that draws it reads."""
-        columns = [{"title": one.title, "kind": one.kind, "values": one.values, "hint": one.hint} for one in self.columns]
-        return {"columns": columns}
+        shown = ("title", "kind", "values", "hint")
+        return {"columns": [{name: getattr(one, name) for name in shown} for one in self.columns]}
 
 
 @dataclass(frozen=True, slots=True)
