@@ -111,6 +111,66 @@ def test_assess_and_import_merge_alike_and_tell(run, workspace):
     assert (by_file["captures"], by_file["crawlsCount"]) == (45, 3)
 
 
+def quick_archive(path):
+    """Four captures of three pages, ten seconds apart; each has other words."""
+    start, html = 1_700_000_000.0, {"Content-Type": "text/html"}
+    captures = [
+        (to_iso(start + 10.0 * turn), f"http://a.example/{number}", f"<p>Edition {'abcd'[turn] * 30}".encode(), html)
+        for turn, number in product(range(4), range(3))
+    ]
+    write_warc(path, captures)
+    return path
+
+
+@pytest.mark.parametrize("expected", [("0s", 12, 9), ("15s", 6, 3), ("60s", 3, 0)])
+def test_captures_that_are_classified_again_stay_merged_as_imported(run, workspace, tmp_path, expected):
+    within, captures, changed = expected
+    archive, other = quick_archive(tmp_path / "a.warc.gz"), ("--set", "detect.min_change=0.1")
+    files = json.loads(run("assess", archive, "--merge-within", within, *other, "--json").stdout)
+    assert run("import", archive, "-w", workspace, "--merge-within", within).returncode == 0
+    for options in ((), other):
+        told = json.loads(run("assess", "-w", workspace, *options, "--json").stdout)
+        assert told["captures"] == files["captures"] == captures
+        assert told["merged"]["captures"] == files["merged"]["captures"] == 12 - captures
+        assert [sum(row["changed"] or 0 for row in one["sections"]) for one in (told, files)] == [changed, changed]
+
+
+def test_resetting_noise_merges_nothing(run, workspace, tmp_path):
+    """Captures ten seconds apart are visits, since they were imported so, also when they are classified again."""
+    start, html, archive = 1_700_000_000.0, {"Content-Type": "text/html"}, tmp_path / "a.warc.gz"
+    page = "<p>All about the subject number {}, which never changes.</p><p>This site was visited {} times.</p>"
+    times = [10.0 * turn for turn in range(4)]
+    write_warc(
+        archive,
+        [
+            (
+                to_iso(start + time),
+                f"http://a.example/{number}",
+                page.format(number, 1000 + time + number).encode(),
+                html,
+            )
+            for t, number in product(times, range(9))
+        ],
+    )
+    zero = ("-w", workspace, "--merge-within", "0s")
+    run("import", archive, *zero, "--set", "detect.learn_from_archives=no")
+    with open_store(workspace / "recrawl.db") as store:
+        expected = store.visits().verdict.tolist()
+    run("import", archive, *zero, "--reimport")
+    with open_store(workspace / "recrawl.db") as store:
+        assert store.visits().verdict.tolist() != expected
+    assert "classified again" in run("noise", "reset", "a.example", "-w", workspace).stdout
+    with open_store(workspace / "recrawl.db") as store:
+        assert store.visits().verdict.tolist() == expected
+
+
+@pytest.mark.parametrize("command", ["assess", "report"])
+def test_only_files_are_merged_when_they_are_assessed(run, workspace, command):
+    refused = run(command, "-w", workspace, "--merge-within", "0s")
+    assert refused.returncode == ExitCode.BAD_CONFIG
+    assert "recrawl import FILES --merge-within DURATION" in refused.stderr
+
+
 def test_files_and_workspace_give_the_same_rates_and_blur(run, workspace, tmp_path):
     """In both, when servers say that pages changed between captures is heard."""
     start, archive, captures = 1_700_000_000.0, tmp_path / "a.warc.gz", []

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import pkgutil
 import subprocess
+import zipfile
 
 import numpy as np
 import pytest
 
 from recrawl.detect import detector
 from recrawl.formats.columnar.arrow_tables import PageUrls, write_visits
+from recrawl.formats.wacz.wacz_reader import WaczReader
 from recrawl.formats.warc import warc_reader
 from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
 from recrawl.formats.warc.warc_writer import WarcWriter
 from recrawl.model import Capture, Visits
 from recrawl.store.open import open_store
 from recrawl.time import VirtualClock
+from recrawl.transfer import import_sources
 from recrawl.transfer.archive_import import Importer
 from recrawl.transfer.import_sources import ImportSources
 from recrawl.transfer.payload_classifier import PayloadClassifier
@@ -111,6 +115,74 @@ def test_a_page_that_cannot_be_recorded_harms_no_other(import_all, monkeypatch):
     assert urls == sorted([*GOOD, *BAD])
     assert judged == 4
     assert sorted(error.source for error in told) == BAD
+
+
+# -- packages of many files -------------------------------------------------------------------------
+
+
+def package(path, count):
+    """A WACZ file with ``count`` WARC files of one record each; all have the same name, in folders of their own."""
+    file = path / "a.wacz"
+    listed = []
+    with zipfile.ZipFile(file, "w") as members:
+        for number in range(count):
+            with WarcWriter(path / f"p{number}", VirtualClock(1.7e9)) as writer:
+                writer.write(Capture(f"http://a.example/{number}", 1.7e9, 200, HEAD, b"<p>%d" % number))
+            [warc] = (path / f"p{number}").glob("*.warc.gz")
+            data, name = warc.read_bytes(), f"archive/{number}/data.warc.gz"
+            members.writestr(name, data)
+            listed.append({"path": name, "hash": f"sha256:{hashlib.sha256(data).hexdigest()}", "bytes": len(data)})
+        members.writestr("datapackage.json", json.dumps({"resources": listed}))
+    return file
+
+
+def test_files_of_a_package_are_recorded_together(tmp_path, monkeypatch):
+    """A transaction for each of 200,000 small files takes minutes."""
+    file, told, batches = package(tmp_path, 40), [], []
+    with open_store(tmp_path / "store.db", create=True) as store:
+        real = type(store).add_captures
+
+        def counted(self, captures, *more, **named):
+            batches.append(len(captures))
+            return real(self, captures, *more, **named)
+
+        monkeypatch.setattr(type(store), "add_captures", counted)
+        importer = Importer(store, VirtualClock(1.8e9))
+        sources = ImportSources(store, importer, VirtualClock(1.8e9), tmp_path / "warc", on_bad=told.append)
+        [brought] = sources.bring(file)
+        importer.judge()
+        assert (brought.accepted, brought.new, brought.broken, told) == (40, 40, 0, [])
+        assert batches == [40]
+        read = ArchivedBytes(tmp_path / "warc", imported_into(store)).read
+        captures = store.capture_columns(store.pages().id)
+        places = zip(captures.warc_file, captures.warc_offset.tolist(), strict=True)
+        assert sorted(read(*place).raw_body for place in places) == sorted(b"<p>%d" % number for number in range(40))
+        [again] = sources.bring(file)
+        assert (again.accepted, again.skipped) == (0, {"imported before": 40})
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "is_bad"),
+    [
+        (WaczReader, "extract", lambda _self, name, *_: "/7/" in name),
+        (import_sources, "index_warc", lambda *_: next(COUNTER) == 7),
+    ],
+)
+def test_a_file_of_a_package_that_our_own_code_fails_on_costs_no_other(tmp_path, monkeypatch, owner, name, is_bad):
+    file, told = package(tmp_path, 12), []
+    global COUNTER  # noqa: PLW0603 - counts from 0 in every test
+    COUNTER = itertools.count()
+    monkeypatch.setattr(owner, name, poison(getattr(owner, name), is_bad))
+    with open_store(tmp_path / "store.db", create=True) as store:
+        importer = Importer(store, VirtualClock(1.8e9))
+        sources = ImportSources(store, importer, VirtualClock(1.8e9), tmp_path / "warc", on_bad=told.append)
+        [brought] = sources.bring(file)
+        assert (brought.accepted, brought.broken) == (11, 1)
+        expected = {f"http://a.example/{number}" for number in range(12) if number != 7}
+        assert set(store.urls(store.pages().id)) == expected
+    [error] = told
+    assert "archive/7/data.warc.gz" in str(error)
+    assert "poison" in str(error)
 
 
 # -- formats of which a fault of our own cost the rest of the file ------------------------------------

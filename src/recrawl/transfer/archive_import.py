@@ -32,6 +32,7 @@ from recrawl.store.base import Store
 from recrawl.store.store_values import CaptureColumns, ImportMark
 from recrawl.time import Clock
 from recrawl.transfer.listed_captures import (
+    MERGE_WITHIN,
     ListedCaptures,
     chunks_of,
     differences,
@@ -118,8 +119,9 @@ _SHOWN = 500
 class CleaningRules:
     """What to leave out of an archive before it is classified (SHARC 7.2)."""
 
-    merge_within: float = 60.0
-    """Seconds within which several downloads of a page are one; the best response counts, and of those the last."""
+    merge_within: float = MERGE_WITHIN
+    """Seconds within which several downloads of a page are one; the best response counts, and of those the last.
+    With 0 nothing is merged."""
     depth: int | None = None
     """Maximum directories in the path of a page; ``None`` for any number."""
     resources: bool = False
@@ -186,19 +188,29 @@ class Importer:
             return ImportMark(source, asked)
         return mark
 
-    def take(
-        self, source: str, fingerprint: str, batches: Iterable[Any], report: ReadReport, *, file: str = ""
+    def take(  # noqa: PLR0913 - which source, what is in it, and where its bytes are
+        self,
+        source: str,
+        fingerprint: str,
+        batches: Iterable[Any],
+        report: ReadReport,
+        *,
+        file: str = "",
+        unpacked: bool = False,
     ) -> ImportedSource:
         """Record the captures of one source; a finished source adds nothing, an interrupted one resumes.
 
         ``batches`` are record batches of :func:`recrawl.formats.columnar.capture_batches.schema`. Each is one
         transaction, together with how far the source was read. ``file`` is where the bytes can be found again, if the
-        source has them.
+        source has them. The bytes of an ``unpacked`` source lie in the files that its batches name, in our folder; it
+        starts from the beginning after an interruption, since a file that could not be unpacked then may be there now.
         """
         mark = self.begin(source, fingerprint)
         if mark.finished:
             report.skip("imported before", mark.accepted)
             return ImportedSource(mark)
+        if unpacked:
+            mark = replace(mark, position=0, accepted=0)
         before = self._store.import_mark(source)
         asked_before = before.fingerprint if before is not None else ""
         restart = self._again or (asked_before.startswith(f"{fingerprint} ") and asked_before != mark.fingerprint)
@@ -215,7 +227,7 @@ class Importer:
                 skipped=sum(report.skipped.values()),
                 broken=report.bad,
             )
-            new += self._store.add_captures(captures, after, located=bool(file), restart=restart)[0]
+            new += self._store.add_captures(captures, after, located=unpacked or bool(file), restart=restart)[0]
             mark = after
             return len(captures)
 

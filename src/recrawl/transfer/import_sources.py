@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from recrawl.formats.cdx.cdx_responses import read_answer
 from recrawl.formats.cdx.cdxj import read_cdxj
 from recrawl.formats.cdx.zipnum import read_zipnum
 from recrawl.formats.columnar.arrow_tables import PageUrls, located_visits
-from recrawl.formats.columnar.capture_batches import ReadReport
+from recrawl.formats.columnar.capture_batches import ReadReport, and_rest
 from recrawl.formats.columnar.common_crawl import read_common_crawl
 from recrawl.formats.columnar.dataset import OBSERVATIONS, read_dataset
 from recrawl.formats.crawl_log import read_crawl_log
@@ -29,6 +30,7 @@ from recrawl.formats.sitemap import read_claims
 from recrawl.formats.sniff import SourceFormat, sniff
 from recrawl.formats.wacz.wacz_reader import WaczReader
 from recrawl.formats.warc.arc import index_arc
+from recrawl.formats.warc.warc_fields import CaptureRows
 from recrawl.formats.warc.warc_reader import index_warc
 from recrawl.model import BoolArray, ChangeKind, Verdict, Visits
 from recrawl.store.base import Store
@@ -39,6 +41,10 @@ from recrawl.transfer.listed_captures import gone_after, rows_met
 
 _ENDS = 65_536
 """Bytes at either end of a file that identify it."""
+_THREADS = 8
+"""Files of a package that are unpacked at the same time."""
+_FILES_AT_ONCE, _BYTES_AT_ONCE = 1_000, 64 << 20
+"""Files of a package that may be unpacked before the first of them is read, and their bytes."""
 _SHOWN = 500
 """Letters of the name of a record in an error."""
 
@@ -288,34 +294,42 @@ class ImportSources:
         return self._record(known), len(known)
 
     def _wacz(self, path: Path, report: ReadReport) -> SourceResult:
-        """The WARC files of a package are unpacked beside ours: that is where their bytes are read from."""
-        mark = self._importer.begin(str(path.resolve()), fingerprint(path))
-        if mark.finished:
-            return self._before(mark, report)
-        mark, brought = replace(mark, position=0, accepted=0), _NOTHING
+        """Import the WARC files of a package. They are unpacked into our folder, where their bytes are read from."""
+        batches = self._unpacked(path, report)
+        taken = self._importer.take(str(path.resolve()), fingerprint(path), batches, report, unpacked=True)
+        return replace(_NOTHING, accepted=taken.accepted, new=taken.new)
+
+    def _unpacked(self, path: Path, report: ReadReport) -> Iterator[Any]:
+        """Batches of the captures of all WARC files of a package; one that cannot be unpacked affects no other.
+
+        Some packages have very many small files. Threads unpack these, because each waits until its file is on the
+        disk, and captures of many files form one batch, because each batch is one transaction.
+        """
+        rows = CaptureRows()
         with WaczReader(path, report) as package:
             self._warc_folder.mkdir(parents=True, exist_ok=True)
-            for name in package.warcs:
-                part = self._member(package, name, report)
-                if part is None:
-                    continue
-                mark = replace(mark, position=mark.position + 1, accepted=mark.accepted + part.accepted)
-                brought = replace(brought, accepted=brought.accepted + part.accepted, new=brought.new + part.new)
-        self._finish(mark, report)
-        return brought
+            yield from and_rest(self._members(package, rows, report), rows.rest)
 
-    def _member(self, package: WaczReader, name: str, report: ReadReport) -> SourceResult | None:
-        """Unpack and import one WARC file of a package; ``None`` if that fails: the others are not affected."""
-        with report.isolated(f"{package.source}, {name}", None):
+    def _members(self, package: WaczReader, rows: CaptureRows, report: ReadReport) -> Iterator[Any]:
+        pool = ThreadPoolExecutor(_THREADS, "recrawl-unpack")
+        try:
+            for names in _groups(package):
+                files = [(name, pool.submit(package.extract, name, self._warc_folder)) for name in names]
+                for name, unpacking in files:
+                    yield from self._member(f"{package.source}, {name}", unpacking, rows, report)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _member(self, name: str, unpacking: Future[Path], rows: CaptureRows, report: ReadReport) -> Iterator[Any]:
+        """The captures of one WARC file of a package; what is wrong with it is reported."""
+        with report.isolated(name, None):
             try:
-                file = package.extract(name, self._warc_folder)
-                return self._captures(file, index_warc(file, report), report, self._place(file))
+                yield from index_warc(unpacking.result(), report, rows=rows)
             except InputError as damaged:
                 if self._strict:
                     raise
                 report.bad += 1
                 self._on_bad(damaged)
-        return None
 
     def _record(self, visits: Visits) -> int:
         """Record visits of a source; return how many are new."""
@@ -337,6 +351,20 @@ class ImportSources:
     def _finish(self, mark: ImportMark, report: ReadReport) -> None:
         skipped = sum(report.skipped.values())
         self._store.set_import_mark(replace(mark, skipped=skipped, broken=report.bad, finished=True))
+
+
+def _groups(package: WaczReader) -> Iterator[list[str]]:
+    """The names of the WARC files of a package, in groups with a maximum of files and bytes; a large file is alone."""
+    group: list[str] = []
+    size = 0
+    for name in package.warcs:
+        size += package.size(name)
+        if group and (size > _BYTES_AT_ONCE or len(group) >= _FILES_AT_ONCE):
+            yield group
+            group, size = [], package.size(name)
+        group.append(name)
+    if group:
+        yield group
 
 
 def _record_name(source: str, url: object) -> str:

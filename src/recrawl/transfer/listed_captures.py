@@ -24,6 +24,9 @@ from recrawl.store.base import Store
 from recrawl.store.store_values import REVISIT, CaptureColumns
 from recrawl.time import format_duration
 
+MERGE_WITHIN = 60.0
+"""Seconds within which several downloads of a page are one visit, unless an import says otherwise."""
+
 
 def chunks_of(store: Store, pages: IntArray, captures: int, at_most: int) -> Iterator[IntArray]:
     """Pages, in order, in portions with a maximum of captures and pages. A page with more is a portion by itself."""
@@ -99,9 +102,20 @@ def listed_captures(store: Store, pages: IntArray, at_once: int) -> ListedCaptur
     return ListedCaptures(page, time, status, mimes, repeats, digests, size, ours)
 
 
-def kept(page: IntArray, time: FloatArray, outcome: ByteArray, ours: BoolArray, within: float) -> BoolArray:
-    """Which captures are visits: one of each download, and every visit of our own."""
-    return merge_downloads(page, time, outcome, within) | ours
+def kept(listed: ListedCaptures, outcome: ByteArray, within: float) -> BoolArray:
+    """Which captures are visits: one of those within ``within`` seconds, all with 0, and every visit of our own."""
+    return merge_downloads(listed.page, listed.time, outcome, within) | listed.ours
+
+
+def kept_captures(store: Store, pages: IntArray, within: float | None, at_once: int) -> BoolArray:
+    """The same for the captures of these pages, by page and time.
+
+    With ``None``, those that are visits in the store: what an import merged stays merged, and nothing else is.
+    """
+    listed = listed_captures(store, pages, at_once)
+    if within is None:
+        return np.asarray(rows_met(listed.page, listed.time, store.observations(pages)) >= 0)
+    return kept(listed, outcomes_of(listed.status), within)
 
 
 def differences(listed: ListedCaptures, known: Visits, merge_within: float) -> VisitCorrections:
@@ -112,7 +126,7 @@ def differences(listed: ListedCaptures, known: Visits, merge_within: float) -> V
     """
     page, time, outcome = listed.page, listed.time, outcomes_of(listed.status)
     version = versions_of(listed.digest)
-    keep = kept(page, time, outcome, listed.ours, merge_within)
+    keep = kept(listed, outcome, merge_within)
     rows = np.flatnonzero(keep)
     found = classify_listed(
         page[rows], outcome[rows], listed.repeats[rows], version[rows], methods_of(listed.digest)[rows]

@@ -36,7 +36,7 @@ from recrawl.parse.pooled_classification import classify_in_pool
 from recrawl.store.base import Store
 from recrawl.store.store_values import REVISIT, CaptureColumns, LearnedFacts, last_modified_claims, newly_stated
 from recrawl.transfer.archive_noise_learning import forget_archive_noise, learn_archive_noise
-from recrawl.transfer.listed_captures import captures_in_pieces, chunks_of, kept, listed_captures, with_costs
+from recrawl.transfer.listed_captures import MERGE_WITHIN, captures_in_pieces, chunks_of, kept_captures, with_costs
 
 ReadCapture = Callable[[str, int], Capture | None]
 """The bytes of the record at an offset of an archive file; ``None`` if they cannot be had."""
@@ -88,7 +88,7 @@ class PayloadClassifier:
         self,
         store: Store,
         read: ReadCapture,
-        merge_within: float = 0.0,
+        merge_within: float | None = 0.0,
         standards: ChangeCriteria | None = None,
         pool: ParsePool | None = None,
         on_bad: Callable[[InputError], None] = lambda _error: None,
@@ -97,6 +97,8 @@ class PayloadClassifier:
         detector: Detector = PARTS,
     ) -> None:
         """``merge_within`` as in :class:`~recrawl.transfer.archive_import.CleaningRules`; ``standards`` define change.
+
+        With ``None``, captures are visits if they are visits in the store: the rules of their imports hold.
 
         What live visits taught about noise on a host holds for its archived pages, too. ``pool`` reads what is not
         cheap to read. ``on_bad`` is told of captures that our own code fails on; they are judged by their digests. With
@@ -111,6 +113,8 @@ class PayloadClassifier:
         """Of each page at hand whose host has noise."""
         self._read = read
         self._merge_within = merge_within
+        self._moments = MERGE_WITHIN if merge_within is None else merge_within
+        """Seconds within which versions of a page are too close to prove that a part differs every time."""
         self._page_of: dict[str, int] = {}
         self._learns_noise = learns_noise
         self._detector = detector
@@ -126,13 +130,14 @@ class PayloadClassifier:
             self._base = replace(self._base, use_kernels=True)
         if self._learns_noise:
             self._of_archive = learn_archive_noise(
-                self._store, pages, self._read, self._read_alone, self._base, self._merge_within
+                self._store, pages, self._read, self._read_alone, self._base, self._moments
             )
         else:
             forget_archive_noise(self._store, pages)
         recorded = done = 0
         for some in chunks_of(self._store, pages, _CAPTURES_AT_ONCE, _PAGES_AT_ONCE):
-            keep, start, page = self._kept(some), 0, _Page()
+            keep = kept_captures(self._store, some, self._merge_within, _CAPTURES_AT_ONCE)
+            start, page = 0, _Page()
             self._standards = self._learned(some)
             for captures in captures_in_pieces(self._store, some, _CAPTURES_AT_ONCE):
                 if len(some) > 1:
@@ -161,11 +166,6 @@ class PayloadClassifier:
         if self._pool is None:
             return self._detector.classify(answer, None, self._base)
         return classify_in_pool(self._pool, answer, None, self._base, detector=self._detector)
-
-    def _kept(self, pages: IntArray) -> BoolArray:
-        """Which captures of these pages are visits."""
-        listed = listed_captures(self._store, pages, _CAPTURES_AT_ONCE)
-        return kept(listed.page, listed.time, outcomes_of(listed.status), listed.ours, self._merge_within)
 
     def _visits(self, captures: CaptureColumns, keep: BoolArray, page: _Page) -> Iterator[_CaptureContent]:
         """What the captures of a piece say; ``page`` is what the first page of the piece taught before."""

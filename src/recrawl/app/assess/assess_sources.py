@@ -42,7 +42,7 @@ class ReadOptions:
 
     settings: Settings
     merge_within: float
-    """Seconds within which downloads of a page are one visit."""
+    """Seconds within which downloads of a page are one visit; 0 merges nothing."""
     digests_only: bool = False
     list_errors: Path | None = None
     """A file for very many errors."""
@@ -60,6 +60,19 @@ class ReadOptions:
 
         settings = configure(None, os.environ, assignments).settings  # noqa: TID251 - a command may
         return cls(settings, seconds_of("--merge-within", merge_within), digests_only)
+
+
+def check_merge_needs_files(merge_within: str | None) -> None:
+    """Check that ``--merge-within`` is not given for a workspace.
+
+    Raises:
+        ConfigError: it is.
+    """
+    if merge_within is not None:
+        raise ConfigError(
+            "--merge-within needs files. In a workspace, downloads were merged when they were imported.",
+            "Import the files again: recrawl import FILES --merge-within DURATION.",
+        )
 
 
 def check_files(files: list[str], command: str = "") -> list[Path]:
@@ -108,16 +121,17 @@ def read_archive(paths: list[Path], reading: ReadOptions, bar: ProgressBars) -> 
             classifier = bar.add_task("pages compared by digest", total=len(store.unjudged()))
             importer.judge(lambda done, _all: bar.update(classifier, completed=done))
             if not reading.digests_only:
-                _read_bytes(store, folder / "warc", reading, bar, errors)
+                _read_bytes(store, folder / "warc", reading.settings, reading.merge_within, bar, errors)
             yield TemporaryArchive(store, brought, errors, reading.merge_within, folder / "warc")
 
 
 @contextmanager
-def workspace_store(place: Workspace, merge_within: float, bar: ProgressBars) -> Iterator[Store]:
+def workspace_store(place: Workspace, bar: ProgressBars) -> Iterator[Store]:
     """The store of a workspace, classified by the settings of the command line.
 
     Visits were classified when they were made or imported. If the command line has other settings (``detect.…``,
-    ``archive.resources``), a temporary copy of the store is classified again from the available bytes.
+    ``archive.resources``), a temporary copy of the store is classified again from the available bytes. The same
+    captures are visits: how many downloads are one visit was decided by each import.
 
     Raises:
         ConfigError: the store is in PostgreSQL, of which there is no copy.
@@ -152,8 +166,7 @@ def workspace_store(place: Workspace, merge_within: float, bar: ProgressBars) ->
             if judged:
                 known = store.pages().id
                 captured = known[store.capture_counts(known) > 0]
-                reading = ReadOptions(place.configuration.settings, merge_within)
-                _read_bytes(store, place.warc, reading, bar, errors, captured)
+                _read_bytes(store, place.warc, place.configuration.settings, None, bar, errors, captured)
             yield store
 
 
@@ -167,18 +180,22 @@ def judge_all_parts(place: Workspace, store: Store, host: int) -> int:
     mine = known.id[known.host == host]
     captured = mine[store.capture_counts(mine) > 0]
     with bars() as bar, ImportErrors(place.reports / "noise-reset-errors.jsonl") as errors:
-        return _read_bytes(store, place.warc, ReadOptions(off, seconds_of("", "60s")), bar, errors, captured)
+        return _read_bytes(store, place.warc, off, None, bar, errors, captured)
 
 
 def _read_bytes(  # noqa: PLR0913, PLR0917 - what is read, where from, how, and the progress callback
     store: Store,
     warc: Path,
-    reading: ReadOptions,
+    settings: Settings,
+    merge_within: float | None,
     bar: ProgressBars,
     errors: ImportErrors,
     pages: IntArray | None = None,
 ) -> int:
-    """Compare these pages, or all that wait, by content if they have any. Returns the number of recorded visits."""
+    """Compare these pages, or all that wait, by content if they have any. Returns the number of recorded visits.
+
+    With ``merge_within`` ``None``, captures are visits if they are visits in the store.
+    """
     from recrawl.app.workspace.workspace_wiring import detector_named
     from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
     from recrawl.parse.pooled_classification import new_parse_pool
@@ -188,16 +205,16 @@ def _read_bytes(  # noqa: PLR0913, PLR0917 - what is read, where from, how, and 
     if pages is None:
         pages = store.unread([file for file in store.unread_files() if archived.has(file)])
     task = bar.add_task("pages compared by content", total=len(pages))
-    standards = reading.settings.detect.standards()
-    with new_parse_pool(reading.settings.detect.parse_limits(), standards) as pool:
+    standards = settings.detect.standards()
+    with new_parse_pool(settings.detect.parse_limits(), standards) as pool:
         judge = PayloadClassifier(
             store,
             archived.read,
-            reading.merge_within,
+            merge_within,
             standards,
             pool,
             errors.tell,
-            learns_noise=reading.settings.detect.learn_from_archives == "yes",
-            detector=detector_named(reading.settings.detect.detector),
+            learns_noise=settings.detect.learn_from_archives == "yes",
+            detector=detector_named(settings.detect.detector),
         )
         return judge.judge(pages, lambda done, _all: bar.update(task, completed=done))

@@ -306,7 +306,7 @@ def assess(  # noqa: PLR0913 - one argument an option
 
     A broken file is reported, and the other files are still read.
     """
-    from recrawl.app.assess.assess_sources import ReadOptions, check_files
+    from recrawl.app.assess.assess_sources import ReadOptions, check_files, check_merge_needs_files
     from recrawl.app.rates.rates_question import moment
 
     asked = AssessmentQuestion(
@@ -326,11 +326,12 @@ def assess(  # noqa: PLR0913 - one argument an option
         reading = ReadOptions.of(usual if merge_within is None else merge_within, given, digests_only=digests_only)
         _assess_files(check_files(files, "assess"), reading, asked, wanted, composites)
         return
+    check_merge_needs_files(merge_within)
     place = open_workspace(workspace, parse_assignments(assignments or []))
     from recrawl.app.assess.assess_sources import workspace_store
     from recrawl.app.predict.model_use import expected_changes
 
-    with bars() as bar, workspace_store(place, seconds_of("--merge-within", merge_within or "60s"), bar) as store:
+    with bars() as bar, workspace_store(place, bar) as store:
         bar.stop()
         folder = None if digests_only else place.warc
         _assess(store, replace(asked, expected=expected_changes(place, store)), wanted, None, (folder, composites))

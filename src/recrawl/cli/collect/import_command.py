@@ -185,7 +185,8 @@ def import_(  # noqa: PLR0913 - one argument an option
         str,
         typer.Option(
             metavar="DURATION",
-            help="Time within which downloads of a page are merged into one visit; the best one is used.",
+            help="Time within which downloads of a page are merged into one visit; the best one is used. 0s merges "
+            "nothing.",
         ),
     ] = "60s",
     depth: Annotated[int | None, typer.Option(min=0, help="Maximum number of path segments of a page.")] = None,

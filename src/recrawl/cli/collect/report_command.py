@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recrawl.app.display import HERE, command_in, seconds_of
+from recrawl.app.display import HERE, command_in
 from recrawl.app.progress import bars, line
 from recrawl.app.workspace.configuration import parse_assignments
 from recrawl.app.workspace.workspace import open_workspace
@@ -63,9 +63,12 @@ def report(  # noqa: PLR0913 - one argument an option
         ),
     ] = None,
     merge_within: Annotated[
-        str,
-        typer.Option(metavar="DURATION", help="With files: time within which downloads of a page are merged."),
-    ] = "60s",
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="With files: merge downloads of a page within this time. Default: 60s, as in import.",
+        ),
+    ] = None,
     digests_only: DigestsOnlyOption = False,
     workspace: WorkspaceOption = HERE,
     json_output: JsonOption = False,
@@ -81,7 +84,7 @@ def report(  # noqa: PLR0913 - one argument an option
     Files are read into a temporary store, as in recrawl assess. If there is too little data for a section, the report
     states that.
     """
-    from recrawl.app.assess.assess_sources import ReadOptions, check_files, workspace_store
+    from recrawl.app.assess.assess_sources import ReadOptions, check_files, check_merge_needs_files, workspace_store
 
     if versions is not None and versions != NO_LINK and not _is_link(versions):
         raise ConfigError(
@@ -97,12 +100,13 @@ def report(  # noqa: PLR0913 - one argument an option
         if capture is not None:
             raise ConfigError("--capture needs a workspace.", "Leave out the files.")
         paths = check_files(files, "report")
-        reading = ReadOptions.of(merge_within, parse_assignments(assignments or []), digests_only=digests_only)
+        reading = ReadOptions.of(merge_within or "60s", parse_assignments(assignments or []), digests_only=digests_only)
         made = _of_files(paths, versions, reading)
         target = output or Path(FILE_NAME)
     else:
+        check_merge_needs_files(merge_within)
         place = open_workspace(workspace, parse_assignments(assignments or []))
-        with bars() as bar, workspace_store(place, seconds_of("--merge-within", merge_within), bar) as store:
+        with bars() as bar, workspace_store(place, bar) as store:
             bar.stop()
             made = report_of_workspace(place, store, capture=capture, versions=versions)
         target = output or place.reports / FILE_NAME

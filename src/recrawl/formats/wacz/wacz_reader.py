@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any, BinaryIO, Self
 
 from recrawl.errors import DiskFullError, InputError
@@ -128,6 +129,7 @@ class WaczReader:
             """What ``datapackage.json`` says."""
             self.resources = tuple(self._listed(report))
             self._resource_of = {resource.path: resource for resource in reversed(self.resources)}
+            self._naming = Lock()
         except BaseException:
             self._zip.close()
             raise
@@ -152,6 +154,10 @@ class WaczReader:
     def indexes(self) -> tuple[str, ...]:
         """The files with lines of CDXJ, plain or gzipped."""
         return tuple(name for name in self._members if name.startswith("indexes/") and name.endswith(_INDEXES))
+
+    def size(self, name: str) -> int:
+        """Bytes of a member, unpacked, as the ZIP directory says."""
+        return self._members[name].file_size
 
     def open(self, name: str) -> BinaryIO:
         """A member as a stream of bytes. What is wrong with it is raised as InputError while it is read."""
@@ -202,7 +208,8 @@ class WaczReader:
     def extract(self, name: str, folder: Path) -> Path:
         """Copy a member into a folder, under the last part of its name, and check it on the way.
 
-        A file that is there already stays: if it is another one, the copy gets a part of its digest into its name.
+        An existing file stays: if its bytes differ, the copy gets a part of its digest into its name. Several threads
+        may call this at once, which lets the disk write many small members together.
 
         Raises:
             InputError: it is not what the package lists; nothing is left behind.
@@ -217,8 +224,9 @@ class WaczReader:
                     os.fsync(file.fileno())
                 if wrong:
                     raise InputError(wrong, "Get the file anew from its owner.", source=self.source)
-                target = _free_name(part, target)
-                part.replace(target)
+                with self._naming:
+                    target = _free_name(part, target)
+                    part.replace(target)
         except OSError as error:
             if error.errno in FULL:
                 raise DiskFullError(f"{target}: the disk is full.", "Free some space.") from error

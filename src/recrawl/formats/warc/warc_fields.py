@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
+from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 from recrawl.errors import InputError, require
@@ -146,12 +147,19 @@ which is known only later. A plain tuple, because millions of them are made."""
 
 
 class CaptureRows:
-    """Captures of one file, collected into batches."""
+    """Captures of one file after another, collected into batches."""
 
-    def __init__(self, file: str) -> None:
-        self._file = file
+    def __init__(self, file: str = "") -> None:
         self._rows: list[tuple[Any, ...]] = []
         self._characters = 0
+        self._files = [(file, 0)]
+        """The name of each file, and the row at which its captures begin."""
+
+    def begin(self, file: str) -> None:
+        """The next rows are of this file."""
+        if self._files[-1][1] == len(self._rows):
+            del self._files[-1]
+        self._files.append((file, len(self._rows)))
 
     def add(self, row: Row, offset: int = NO_SIZE, length: int = NO_SIZE) -> bool:
         """Take a row; whether it is time to take the batch."""
@@ -168,14 +176,22 @@ class CaptureRows:
     def take(self) -> Any:  # noqa: ANN401 - a pyarrow.RecordBatch
         """The rows so far as a batch; begins anew."""
         pa = require("pyarrow", "columns")
-        named = schema()
+        named, count = schema(), len(self._rows)
         given = dict(zip(_GIVEN, zip(*self._rows, strict=True), strict=True))
+        last = self._files[-1][0]
+        if len(self._files) > 1:
+            ends = [*(start for _, start in self._files[1:]), count]
+            given["file"] = tuple(
+                chain.from_iterable(
+                    repeat(name, end - start) for (name, start), end in zip(self._files, ends, strict=True)
+                )
+            )
         columns = [
             pa.array(given[field.name], field.type)
             if field.name in given
-            else pa.repeat(pa.scalar(self._file if field.name == "file" else "", field.type), len(self._rows))
+            else pa.repeat(pa.scalar(last if field.name == "file" else "", field.type), count)
             for field in named
         ]
         batch = pa.record_batch(columns, schema=named)
-        self._rows, self._characters = [], 0
+        self._rows, self._characters, self._files = [], 0, [(last, 0)]
         return batch

@@ -31,17 +31,20 @@ _NOT_MODIFIED = 304
 _TYPES = {"response": RecordKind.RESPONSE, "revisit": RecordKind.REVISIT_IDENTICAL, "resource": RecordKind.RESOURCE}
 
 
-def index_warc(path: Path, report: ReadReport, *, verify: bool = False) -> Iterator[Any]:
+def index_warc(
+    path: Path, report: ReadReport, *, verify: bool = False, rows: CaptureRows | None = None
+) -> Iterator[Any]:
     """Record batches with one row for each response, revisit and resource of a file, in its order.
 
     All else is counted as skipped by its type. A payload digest that is missing is computed, as W5 says; with
     ``verify`` those given are computed too and wrong ones told. Offset and length are those of the record as
     stored, or ``NO_SIZE`` where it cannot be read alone because several share one gzip stream; that is told once.
-    Memory does not grow with the file.
+    Memory does not grow with the file. ``rows`` of several files may be collected together: then full batches come
+    from here, and the last rows from :meth:`CaptureRows.rest`.
     """
     with opened(path) as file:
         window = ReadWindow(file)
-        index = _RowBuilder(window, path, report, verify=verify)
+        index = _RowBuilder(window, path, report, rows, verify=verify)
         yield from and_rest(_batches(index, records(window, str(path), report)), index.rest)
 
 
@@ -64,7 +67,9 @@ def read_capture(path: Path, offset: int, *, max_body: int = MAX_BODY) -> Captur
     with opened(path) as file:
         window = ReadWindow(file)
         record = record_at(window, offset)
-        row = _RowBuilder(window, path, report, verify=False).row(record, offset, digest=False) if record else None
+        row = (
+            _RowBuilder(window, path, report, None, verify=False).row(record, offset, digest=False) if record else None
+        )
         capture = _capture(record, row, max_body) if record is not None and row is not None else None
         if capture is None:
             raise InputError("no capture begins here", "Index the file again.", source=str(path), position=offset)
@@ -111,8 +116,12 @@ def _named(record: Any) -> bytes:  # noqa: ANN401 - fastwarc's record
 class _RowBuilder:
     """Turns records into rows. A row waits for the record behind it, which tells how long it is."""
 
-    def __init__(self, file: ReadWindow, path: Path, report: ReadReport, *, verify: bool) -> None:
-        self.rows = CaptureRows(path.name)
+    def __init__(
+        self, file: ReadWindow, path: Path, report: ReadReport, rows: CaptureRows | None, *, verify: bool
+    ) -> None:
+        self.rows = CaptureRows() if rows is None else rows
+        self.rows.begin(path.name)
+        self._alone = rows is None
         self._report, self._source, self._verify = report, str(path), verify
         self._file, self._magic, self._size = file, magic_of(file), os.fstat(file.fileno()).st_size
         self.waiting: Row | None = None
@@ -167,7 +176,8 @@ class _RowBuilder:
         end = None if damage is None else damage.position or 0
         if end is None or end > self._at:
             self.pending(end)
-        yield from self.rows.rest()
+        if self._alone:
+            yield from self.rows.rest()
 
     def row(self, record: Any, at: int, *, digest: bool = True) -> tuple[Row, bytes, ResponseHead] | None:  # noqa: ANN401
         """The row of a record, the bytes of its block read so far and its HTTP head; nothing if it is no capture."""
