@@ -144,9 +144,9 @@ def test_resetting_noise_merges_nothing(run, workspace, tmp_path):
         archive,
         [
             (
-                to_iso(start + time),
+                to_iso(start + t),
                 f"http://a.example/{number}",
-                page.format(number, 1000 + time + number).encode(),
+                page.format(number, 1000 + t + number).encode(),
                 html,
             )
             for t, number in product(times, range(9))
