@@ -14,7 +14,7 @@ from recrawl.model import BoolArray, FloatArray, Histories, IntArray, Outcome, P
 from recrawl.model.arrays import ends_of_runs, offsets_of, starts_of_runs
 from recrawl.schedule.learning.observation_columns import GrowingColumns, ObservationColumns, fold
 
-_PAGE_COLUMNS = ("id", "host", "importance", "cost", "discovered")
+_PAGE_COLUMNS = ("host", "importance", "cost", "discovered")
 
 
 class ClosedGapColumns(NamedTuple):
@@ -27,13 +27,17 @@ class ClosedGapColumns(NamedTuple):
     """When the observation was."""
 
 
-class LastVisits:
-    """Pages in rows, found by id; the last observation of each. A fold over what was added and told."""
+class PageIndex:
+    """The row of each page id. Ids may be any integers in any order; rows count up in the order of :meth:`append`.
+
+    >>> index = PageIndex()
+    >>> index.append(np.array([30, 10]))
+    >>> index.rows(np.array([10, 30])).tolist()
+    [1, 0]
+    """
 
     def __init__(self) -> None:
-        real, whole = np.float64, np.int64
-        own = {"id": whole, "host": whole, "importance": real, "cost": real, "discovered": real}
-        self._table = GrowingColumns({**own, "last_observed": real, "gone_since": real})
+        self._table = GrowingColumns({"id": np.int64})
         self._by_id: tuple[IntArray, IntArray] | None = None
         """Ids in order and their rows; ``None`` while they came in order, so that the id column serves itself."""
 
@@ -41,9 +45,61 @@ class LastVisits:
         return len(self._table)
 
     @property
+    def id(self) -> IntArray:
+        """The id of each row. A view."""
+        return self._table["id"]
+
+    def new(self, page: IntArray) -> IntArray:
+        """Positions of the ids that are not known yet, in their order; of equal ids the first. O(m log m)."""
+        unique, first = np.unique(page, return_index=True)
+        _, known = self._find(unique)
+        return np.sort(first[~known])
+
+    def append(self, page: IntArray) -> None:
+        """Add ids that are not known. O(m) amortised for ids in ascending order, else O(n log n)."""
+        ids = np.concatenate([self.id[-1:], page])
+        in_order = self._by_id is None and bool((np.diff(ids) > 0).all())
+        self._table.append(id=page)
+        if len(page) and not in_order:
+            rows = np.argsort(self.id, kind="stable")
+            self._by_id = self.id[rows], rows
+
+    def rows(self, page: IntArray) -> IntArray:
+        """The row of each id; :class:`LookupError` if one was never added. O(m), or O(m log n) if ids have gaps."""
+        rows, known = self._find(page)
+        if not bool(known.all()):
+            strangers = page[~known]
+            raise LookupError(f"page {strangers[0]} was never added ({len(strangers)} such in this call): add it first")
+        return rows
+
+    def _find(self, page: IntArray) -> tuple[IntArray, BoolArray]:
+        """Row of each id, and whether it is known; the row means nothing where it is not."""
+        ids, rows = self._by_id or (self.id, None)
+        if not len(ids):
+            return np.zeros(len(page), np.int64), np.zeros(len(page), np.bool_)
+        if ids[-1] - ids[0] == len(ids) - 1:  # ids without a gap are found by counting
+            place = np.clip(page - ids[0], 0, len(ids) - 1)
+        else:
+            place = np.minimum(np.searchsorted(ids, page), len(ids) - 1)
+        return (place if rows is None else rows[place]), ids[place] == page
+
+
+class LastVisits:
+    """Pages in rows, found by id; the last observation of each. A fold over what was added and told."""
+
+    def __init__(self) -> None:
+        real, whole = np.float64, np.int64
+        own = {"host": whole, "importance": real, "cost": real, "discovered": real}
+        self._table = GrowingColumns({**own, "last_observed": real, "gone_since": real})
+        self._index = PageIndex()
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    @property
     def pages(self) -> Pages:
         """All pages, one a row. Views: not to be modified or kept."""
-        return Pages(*(self._table[name] for name in _PAGE_COLUMNS))
+        return Pages(self._index.id, *(self._table[name] for name in _PAGE_COLUMNS))
 
     @property
     def last_observed(self) -> FloatArray:
@@ -60,26 +116,16 @@ class LastVisits:
 
         O(new log n) amortised for ids in ascending order, else O(n log n) a call to keep them findable.
         """
-        unique, first = np.unique(pages.id, return_index=True)
-        _, known = self._find(unique)
-        new = pages.take(np.sort(first[~known]))
-        ids = np.concatenate([self._table["id"][-1:], new.id])
-        in_order = self._by_id is None and bool((np.diff(ids) > 0).all())
+        new = pages.take(self._index.new(pages.id))
         never = np.full(len(new), np.nan)
         known_columns = {name: getattr(new, name) for name in _PAGE_COLUMNS}
+        self._index.append(new.id)
         self._table.append(**known_columns, last_observed=never, gone_since=never)
-        if len(new) and not in_order:
-            rows = np.argsort(self._table["id"], kind="stable")
-            self._by_id = self._table["id"][rows], rows
         return new
 
     def rows(self, page: IntArray) -> IntArray:
         """The row of each id; :class:`LookupError` if one was never added. O(m), or O(m log n) if ids have gaps."""
-        rows, known = self._find(page)
-        if not bool(known.all()):
-            strangers = page[~known]
-            raise LookupError(f"page {strangers[0]} was never added ({len(strangers)} such in this call): add it first")
-        return rows
+        return self._index.rows(page)
 
     def tell(self, visits: Visits) -> ClosedGapColumns:
         """Move the last observations; the gaps that these visits closed.
@@ -136,17 +182,6 @@ class LastVisits:
         """
         last = self.last_observed[self.rows(page)]
         return np.where(np.isnan(last), np.inf, np.maximum(now - last, 0.0) / interval)
-
-    def _find(self, page: IntArray) -> tuple[IntArray, BoolArray]:
-        """Row of each id, and whether it is known; the row means nothing where it is not."""
-        ids, rows = self._by_id or (self._table["id"], None)
-        if not len(ids):
-            return np.zeros(len(page), np.int64), np.zeros(len(page), np.bool_)
-        if ids[-1] - ids[0] == len(ids) - 1:  # ids without a gap are found by counting
-            place = np.clip(page - ids[0], 0, len(ids) - 1)
-        else:
-            place = np.minimum(np.searchsorted(ids, page), len(ids) - 1)
-        return (place if rows is None else rows[place]), ids[place] == page
 
 
 class GapLog:

@@ -30,7 +30,8 @@ from recrawl.schedule.learning.page_clocks import USED, Clusters, PageClocks, by
 from recrawl.schedule.objectives import ARCHIVE, Objective, basics_of
 from recrawl.schedule.price.budget_price import Allocation
 from recrawl.schedule.price.due_times import VisitDemand
-from recrawl.schedule.price.host_prices import HostLimits, PagePrices, spend
+from recrawl.schedule.price.host_prices import HostLimits, PagePrices, spend, spend_at
+from recrawl.schedule.price.merged_demand import DemandCurve, demand_curve
 from recrawl.schedule.price.paced_value import POWERS, PacedBelief, paced_value, time_to_reach
 from recrawl.time import DAY, HOUR
 
@@ -164,11 +165,33 @@ class ValuedPolicy:
         """Solve the prices for pages at the pace they have now, and for what hosts take now. O(pages · steps)."""
         if not len(self._last_visits):
             return
-        rows = self._rows(self._last_visits.pages.id, now)
-        pace = self._learning.clocks.pace(rows, np.full(len(rows), now))
-        demand, unit = self._demand(rows, pace, self._least(rows) * pace, self._longest * pace)
-        found, self._prices = spend(demand, budget, self._last_visits.pages.host[rows], self._host_limits)
-        self._allocation = replace(found, rate=found.rate * pace / unit)
+        demand, host, factor = self._demand_now(now)
+        found, self._prices = spend(demand, budget, host, self._host_limits)
+        self._allocation = replace(found, rate=found.rate * factor)
+
+    def set_price(self, price: float, now: float) -> None:
+        """As :meth:`fit`, at a price that was found over more pages than these (``PartitionedPolicy``)."""
+        if not len(self._last_visits):
+            return
+        demand, host, factor = self._demand_now(now)
+        found, self._prices = spend_at(demand, price, host, self._host_limits)
+        self._allocation = replace(found, rate=found.rate * factor)
+
+    def highest_value(self, now: float) -> float:
+        """The highest price at which a page asks for more than its floor; 0 without pages. O(pages)."""
+        if not len(self._last_visits):
+            return 0.0
+        limit = self._demand_now(now)[0].extremes().limit
+        return float(limit[np.isfinite(limit)].max(initial=0.0))
+
+    def demand_curve(self, price: FloatArray, now: float) -> DemandCurve:
+        """What the pages ask for at these ascending prices, within the limits of their hosts. O(pages · prices)."""
+        if not len(self._last_visits):
+            return DemandCurve(price, np.zeros(len(price)), 0.0, 0.0)
+        demand, host, _factor = self._demand_now(now)
+        hosts, of = np.unique(host, return_inverse=True)
+        limit = np.full(len(hosts), np.inf) if self._host_limits is None else self._host_limits(hosts)
+        return demand_curve(demand, of, limit, price)
 
     def due(self, page: IntArray, now: float) -> FloatArray:
         """When the value of a visit reaches the price, at the latest ``longest_interval`` after the last observation.
@@ -241,6 +264,13 @@ class ValuedPolicy:
         with np.errstate(invalid="ignore"):  # NaN where a page is there
             away = self._last_visits.last_observed[rows] - self._last_visits.gone_since[rows]
         return np.clip(np.nan_to_num(away, nan=0.0), self._shortest, self._longest)
+
+    def _demand_now(self, now: float) -> tuple[VisitDemand, IntArray, FloatArray]:
+        """What all pages ask for at their pace now, their hosts, and the factor from rates to visits per second."""
+        rows = self._rows(self._last_visits.pages.id, now)
+        pace = self._learning.clocks.pace(rows, np.full(len(rows), now))
+        demand, unit = self._demand(rows, pace, self._least(rows) * pace, self._longest * pace)
+        return demand, self._last_visits.pages.host[rows], pace / unit
 
     def _wait(self, rows: IntArray, last: FloatArray, price: FloatArray) -> FloatArray:
         """Seconds until a visit is worth the price, of pages whose pace stays; inf for never.

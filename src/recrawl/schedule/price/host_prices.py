@@ -105,6 +105,20 @@ def allocate_by_host(asking: PricedDemand, host: IntArray, limit: FloatArray, bu
     return HostAllocation(price, host_price, rate, hopeless, saturated, unmet)
 
 
+def price_hosts(asking: PricedDemand, host: IntArray, limit: FloatArray, price: float) -> HostAllocation:
+    """Prices of the hosts whose limit binds, where the price of all others is given. O(pages · steps).
+
+    For a part of a crawl whose price was found over all parts. Arguments as for :func:`allocate_by_host`.
+    """
+    ends = asking.extremes()
+    spent = _sums(host, asking.spending(ends.least), len(limit))
+    problem = _Problem(asking, host, limit, ends, spent)
+    rate = ends.most.copy() if price <= 0 else ends.least.copy() if math.isinf(price) else asking.rates(price)
+    host_price, saturated, rate = _saturate(problem, price, rate)
+    unmet = tuple(one for one in _unmet(problem, math.inf) if one.host is not None)
+    return HostAllocation(price, host_price, rate, ~(ends.limit > host_price[host]), saturated, unmet)
+
+
 def _unmet(problem: _Problem, budget: float) -> tuple[UnmetDemand, ...]:
     over = np.flatnonzero(problem.floor > problem.limit * (1 + _EQUAL))
     hosts = [UnmetDemand(int(h), float(problem.floor[h]), float(problem.limit[h])) for h in over]
@@ -225,6 +239,20 @@ class PagePrices:
             binds = self.host[place] == host
             prices[binds] = self.on_host[place[binds]]
         return prices
+
+
+def spend_at(
+    demand: VisitDemand, price: float, host: IntArray, limits: HostLimits | None
+) -> tuple[Allocation, PagePrices]:
+    """As :func:`spend`, at a given price instead of a budget: rates, and the prices of hosts whose limit binds."""
+    hosts, of = np.unique(host, return_inverse=True)
+    limit = np.full(len(hosts), np.inf) if limits is None else limits(hosts)
+    found = price_hosts(demand, of, limit, price)
+    binds = found.host_price > price
+    return (
+        Allocation(price, found.rate, found.hopeless, found.feasible),
+        PagePrices(price, hosts[binds], found.host_price[binds]),
+    )
 
 
 def spend(
