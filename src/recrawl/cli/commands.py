@@ -113,6 +113,7 @@ COMMAND_SPECS = (
     ),
     CommandSpec("backup", "operate.backup_command:backup", "Copy a workspace while crawls run in it."),
     CommandSpec("restore", "operate.restore_command:restore", "Restore a workspace from a backup."),
+    CommandSpec("copy", "operate.copy_command:copy", "Copy the store of a workspace to another database."),
     CommandSpec("config", "operate.config_command:app", "Show the settings and where each comes from."),
     CommandSpec("demo", "", "Run a complete crawl on a small test web.", package="recrawl-testweb"),
 )

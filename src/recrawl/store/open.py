@@ -8,6 +8,7 @@ from pathlib import Path
 from recrawl import plugins
 from recrawl.errors import StoreError
 from recrawl.store.base import Store
+from recrawl.store.engine.database import Database
 from recrawl.store.engine.sql import SqlStore
 
 
@@ -29,17 +30,10 @@ def open_store(
     With ``patience``, a call that only reads is given up after so many seconds, with a ``StoreError``: for questions of
     strangers, which must not cost more than that.
     """
-    file = sqlite_path(location)
-    if file is not None:
-        return _open_sqlite(file, create=create, durable=durable, patience=patience)
+    database = open_database(location, create=create, durable=durable, patience=patience)
+    if database is not None:
+        return SqlStore(database)
     scheme = str(location).partition("://")[0]
-    if scheme in ("postgresql", "postgres"):
-        from recrawl.errors import require
-
-        require("psycopg", "postgres")
-        from recrawl.store.engine.postgres import PostgresDatabase
-
-        return SqlStore(PostgresDatabase(str(location), create=create, durable=durable, patience=patience))
     if not any(entry.name == scheme for entry in plugins.installed("store")):
         raise StoreError(
             f"There is no store of kind {scheme!r}.",
@@ -64,7 +58,20 @@ def sqlite_path(location: str | Path) -> Path | None:
     return Path(rest.removeprefix("/")) if scheme == "sqlite" else None
 
 
-def _open_sqlite(path: Path, *, create: bool, durable: bool, patience: float | None) -> Store:
-    from recrawl.store.engine.sqlite import SqliteDatabase
+def open_database(
+    location: str | Path, *, create: bool = False, durable: bool = True, patience: float | None = None
+) -> Database | None:
+    """The database below a store, with the arguments of :func:`open_store`; ``None`` for the store of a plug-in."""
+    file = sqlite_path(location)
+    if file is not None:
+        from recrawl.store.engine.sqlite import SqliteDatabase
 
-    return SqlStore(SqliteDatabase(path, create=create, durable=durable, patience=patience))
+        return SqliteDatabase(file, create=create, durable=durable, patience=patience)
+    if str(location).partition("://")[0] in ("postgresql", "postgres"):
+        from recrawl.errors import require
+
+        require("psycopg", "postgres")
+        from recrawl.store.engine.postgres import PostgresDatabase
+
+        return PostgresDatabase(str(location), create=create, durable=durable, patience=patience)
+    return None

@@ -130,10 +130,10 @@ def _bring_store(part: Path, order: RestoreRequest, manifest: Manifest, settings
         place = str(part / manifest.store)
         there = sqlite_path(location)
         if there is None or there.resolve() != (part / manifest.store).resolve():
-            _set_location(part / SETTINGS, manifest.store)
+            set_location(part / SETTINGS, manifest.store)
     else:
         if order.store:
-            _set_location(part / SETTINGS, order.store)
+            set_location(part / SETTINGS, order.store)
         place = order.store or location
         _load(part / manifest.store, place, order)
         (part / manifest.store).unlink()
@@ -162,12 +162,15 @@ def _has_store(url: str) -> bool:
     return True
 
 
-def _set_location(settings: Path, location: str) -> None:
+def set_location(settings: Path, location: str) -> None:
     """Write another location of the store into the settings, and leave the rest unchanged."""
     text = settings.read_text(encoding="utf-8")
     value = json.dumps(location)  # JSON is YAML
     pattern = re.compile(r"^(store:[^\n]*\n(?:(?:[ \t]+[^\n]*|[ \t]*#[^\n]*|)\n)*?[ \t]+location:)[^\n]*", re.MULTILINE)
     changed, count = pattern.subn(lambda found: f"{found[1]} {value}", text, count=1)
+    if not count:  # the section may be there with all of its settings commented out
+        heading = re.compile(r"^store:[ \t]*(#[^\n]*)?$", re.MULTILINE)
+        changed, count = heading.subn(lambda found: f"{found[0]}\n  location: {value}", text, count=1)
     if not count:
         if re.search(r"^store:", text, re.MULTILINE):
             raise InputError("it names the store in a way of its own", "Edit store.location.", source=str(settings))

@@ -596,6 +596,7 @@ class SqlStatements:
     """The statements in one dialect."""
 
     def __init__(self, dialect: SqlDialect) -> None:
+        self.dialect = dialect
         self._pages_and_hosts(dialect)
         self._visits(dialect)
         self._links_and_captures(dialect)
