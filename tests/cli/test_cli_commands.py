@@ -229,6 +229,22 @@ def test_list_hosts_with_their_pages(run, lived_in):
     assert [host["host"] for host in listed(run, "hosts", "-w", "ws", "--host", "b.org")] == ["b.org"]
 
 
+def test_list_hosts_counts_no_resources(run, lived_in):
+    """A style sheet of an imported archive has captures, but is no page."""
+    with stored(lived_in) as store:
+        sheet = store.discover(["http://a.org/style.css"], START, importance=0.0)
+        store.set_resources(sheet, np.array([True]))
+    assert [(host["host"], host["pages"]) for host in listed(run, "hosts", "-w", "ws")] == [("a.org", 2), ("b.org", 2)]
+    assert [host["pages"] for host in listed(run, "hosts", "-w", "ws", "--host", "a.org")] == [2]
+
+
+def test_a_worker_whose_clock_is_ahead_has_worked_for_no_negative_time(run, lived_in):
+    ahead = 4_000_000_000.0
+    with stored(lived_in) as store:
+        store.set_control("worker ahead", json.dumps({"worker": "ahead", "at": ahead, "since": ahead}), START)
+    assert "ahead for 0 s: 0 visits" in " ".join(run("status", "-w", "ws").stdout.split())
+
+
 def test_the_limit_is_told(run, lived_in):
     result = run("list", "visits", "-w", "ws", "--limit", "5")
     assert "5 latest shown; --limit shows more" in result.stdout

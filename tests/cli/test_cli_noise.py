@@ -13,6 +13,7 @@ from recrawl.detect.noise.learned_noise import NoiseEvidence, evidence
 from recrawl.detect.noise.noise_keys import Difference, noise_key
 from recrawl.model import Visits
 from recrawl.store.store_values import LearnedFacts
+from recrawl.transfer.archive_noise_learning import NoisePartReport, noise_words
 
 KEY = noise_key(5, Difference.NUMBERS, -1)
 
@@ -45,6 +46,7 @@ def test_what_is_masked_is_listed_with_its_evidence(run, workspace):
         ("a.example", "all pages", "numbers", "last", "5 of 5"),
         ("a.example", "http://a.example/0", "words", "1st", "4 of 4"),
     ]
+    assert [row["text"] for row in rows] == ["(no text: numbers, last)", "(no text: words, 1st)"]
     assert json.loads(run("list", "noise", "-w", workspace, "--host", "b.example", "--json").stdout) == []
     hosts = json.loads(run("list", "hosts", "-w", workspace, "--json").stdout)
     assert {row["host"]: row["masked"] for row in hosts} == {"a.example": 2, "b.example": 0}
@@ -62,3 +64,10 @@ def test_an_unknown_host_is_an_error(run, workspace):
     result = run("noise", "reset", "c.example", "-w", workspace)
     assert result.returncode != 0
     assert "no host" in result.stderr
+
+
+def test_a_masked_part_without_text_is_named_by_its_place():
+    """A sentence of ``assess`` and ``import`` never names an empty text."""
+    part = NoisePartReport("", "numbers", 4, 5, 9, 9, key=KEY)
+    [line] = noise_words({"a.example": [part]})
+    assert "a part (no text: numbers, last) on 4 of 5 pages read" in line

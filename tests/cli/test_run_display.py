@@ -53,6 +53,10 @@ def test_one_line_says_what_waits_and_why(seen, words):
     assert sentence(RunCounts(), seen, HOUR).endswith("; 1 h left")
 
 
+def test_no_time_is_left_after_the_end():
+    assert sentence(RunCounts(), stats(now=2 * HOUR), HOUR).endswith("; 0 s left")
+
+
 def test_what_is_due_is_done_after_a_time_that_follows_from_the_pace():
     tally = RunCounts()
     sentence(tally, stats(due=40), math.inf)

@@ -27,6 +27,7 @@ from recrawl.detect.noise.learned_noise import (
     archive_noise,
     are_compared,
 )
+from recrawl.detect.noise.noise_keys import split_key
 from recrawl.model import Capture, IntArray, Outcome
 from recrawl.model.plurals import counted
 from recrawl.store.base import Store
@@ -270,4 +271,6 @@ def noise_words(noise: dict[str, list[NoisePartReport]]) -> list[str]:
 
 
 def _quoted(part: NoisePartReport) -> str:
-    return f"“{part.text}”" if part.text else f"a part ({part.kind})"
+    if part.text:
+        return f"“{part.text}”"
+    return f"a part {split_key(part.key).without_text}" if part.key else f"a part ({part.kind})"

@@ -177,7 +177,9 @@ def _workers(workers: list[RegisteredWorker], now: float) -> str:
     if not workers:
         return "nobody"
     named = [
-        f"{one.worker} for {format_duration(now - one.since)}: {counted(one.visits, 'visit')}, {one.underway} in flight"
+        # A worker whose clock is ahead of ours started in our future.
+        f"{one.worker} for {format_duration(max(now - one.since, 0.0))}: {counted(one.visits, 'visit')}, "
+        f"{one.underway} in flight"
         for one in workers[:_NAMED]
     ]
     more = len(workers) - len(named)

@@ -74,7 +74,7 @@ def noise_rows(store: Store, archived: ArchivedBytes, host: int | None, limit: i
             counts = (mine.far_differed, mine.far) if from_archive else (mine.near_differed, mine.near)
             differed = f"{counts[0][0]} of {counts[1][0]}"
             origin = "captures in archives" if from_archive else "confirmations"
-            text = said.get(key) or stored.get(key, "")
+            text = said.get(key) or stored.get(key) or split.without_text
             short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
             rows.append((key, name, where, short, split.kind.name.lower(), split.place, differed, origin))
     names = ("part", "host", "where", "text", "differs_in", "position", "differed", "learned_from")
@@ -153,7 +153,9 @@ def hosts(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
 
 
 def _hosts_of_pages(store: Store, host: int | None) -> IntArray:
-    of_page = store.pages().host
+    """The host of each page; style sheets, images and similar resources are none."""
+    pages = store.pages()
+    of_page = pages.host[~np.isin(pages.id, store.resources())]
     return of_page if host is None else of_page[of_page == host]
 
 

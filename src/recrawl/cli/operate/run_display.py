@@ -83,7 +83,7 @@ def sentence(tally: RunCounts, stats: CrawlStats, until: float) -> str:
     """The status in one line."""
     rate = tally.rate(stats.now)
     done = f"{counted(tally.visits, 'visit')}, {tally.changed:,} changed, {tally.failed:,} failed, {rate:.1f}/s"
-    left = f"; {format_duration(until - stats.now)} left" if math.isfinite(until) else ""
+    left = f"; {format_duration(max(until - stats.now, 0.0))} left" if math.isfinite(until) else ""
     return f"{done}; {_waiting(stats, rate)}{left}"
 
 

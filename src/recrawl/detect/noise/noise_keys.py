@@ -64,6 +64,15 @@ class NoiseKey(NamedTuple):
             return ordinal
         return "last" if count == 1 else f"{ordinal} from the end"
 
+    @property
+    def without_text(self) -> str:
+        """What stands for a part that carries no text, such as an image with a link: how it differs, and where.
+
+        >>> NoiseKey(7, -1, Difference.NUMBERS).without_text, NoiseKey(7, MIDDLE, Difference.LINK).without_text
+        ('(no text: numbers, last)', '(no text: link, all)')
+        """
+        return f"(no text: {self.kind.name.lower()}, {self.place})"
+
 
 _AT_POSITIONS = (Difference.NUMBERS, Difference.WORDS)
 
