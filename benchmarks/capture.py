@@ -23,7 +23,7 @@ import numpy as np
 from figures import note, options_of
 from scipy.optimize import linear_sum_assignment
 
-from recrawl.assess.site_capture.blur_coherence import average_blur, expected_coherence
+from recrawl.assess.blur_coherence import average_blur, expected_coherence
 from recrawl.capture import OFFLINE, REVISITING, STRATEGIES, CaptureTerms
 from recrawl.capture.visit_revisit.best_valley import best_valley
 from recrawl.capture.visit_revisit.pyramid import pyramid

@@ -21,8 +21,15 @@ import numpy as np
 
 from recrawl.app.assess.assess_sources import ReadOptions, read_archive
 from recrawl.app.progress import SilentBars
-from recrawl.assess.archive.composite_coherence import ChoiceRule, CoherenceState, ResourceCaptures, choose
-from recrawl.assess.archive.composite_pages import Composites, CompositeSummary, summary_of
+from recrawl.assess.composite_coherence import (
+    ChoiceRule,
+    CoherenceState,
+    Composites,
+    CompositeSummary,
+    ResourceCaptures,
+    choose,
+    summary_of,
+)
 from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
 from recrawl.model import FloatArray, IntArray
 from recrawl.time import DAY

@@ -17,8 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from recrawl.assess.scores.change_recall import assess_changes
-from recrawl.assess.scores.page_lifetimes import PageLifetimes
+from recrawl.assess.truth_scores import PageLifetimes, assess_changes
 from recrawl.crawl.worker.crawl_assembly import WorkerSettings
 from recrawl.model import Visits
 from recrawl.schedule.policies.valued import ValuedPolicy

@@ -13,9 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from recrawl.assess.scores.change_recall import ChangeReport, assess_changes, noticed_at
-from recrawl.assess.scores.freshness import FreshnessSeries, freshness
-from recrawl.assess.scores.page_lifetimes import PageLifetimes
+from recrawl.assess.truth_scores import (
+    ChangeReport,
+    FreshnessSeries,
+    PageLifetimes,
+    assess_changes,
+    freshness,
+    noticed_at,
+)
 from recrawl.crawl.visit.scope import HostScope
 from recrawl.crawl.worker.crawl_assembly import WorkerSettings, live_crawl
 from recrawl.crawl.worker.crawl_worker import WorkerPace

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.assess.archive.timeline import activity
+from recrawl.assess.changes_over_time import activity
 from recrawl.model import Outcome, Verdict, Visits
 
 VISITS = st.lists(

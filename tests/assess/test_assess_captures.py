@@ -7,21 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.assess.scores.prediction_scores import (
-    macro,
-    micro,
-    precision_area,
-    precision_at_percent,
-    spearman,
-    weighted_precision_at_k,
-)
-from recrawl.assess.site_capture.blur_coherence import (
+from recrawl.assess.blur_coherence import (
     average_blur,
     blur_bounds,
     capture_blur,
     expected_coherence,
     page_blur,
     penalty,
+)
+from recrawl.assess.prediction_scores import (
+    macro,
+    micro,
+    precision_area,
+    precision_at_percent,
+    spearman,
+    weighted_precision_at_k,
 )
 
 TIMES = st.floats(-20.0, 20.0)

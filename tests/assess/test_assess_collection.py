@@ -7,9 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.assess.scores.change_recall import ChangeOutcome, assess_changes, change_outcomes
-from recrawl.assess.scores.freshness import deletions, freshness
-from recrawl.assess.scores.page_lifetimes import NO_LIFE, PageLifetimes
+from recrawl.assess.truth_scores import (
+    NO_LIFE,
+    ChangeOutcome,
+    PageLifetimes,
+    assess_changes,
+    change_outcomes,
+    deletions,
+    freshness,
+)
 from recrawl.model import Outcome, Verdict, Visits
 from recrawl.model.arrays import ragged_search
 

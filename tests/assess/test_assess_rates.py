@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.assess.scores.rate_errors import coverage, rate_error
+from recrawl.assess.rate_errors import coverage, rate_error
 from recrawl.model import GammaBelief
 
 RATES = st.floats(1e-9, 1e3)

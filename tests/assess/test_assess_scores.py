@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from recrawl.assess.scores.prediction_scores import brier, calibration, log_loss, mean_with_interval, rank_correlation
+from recrawl.assess.prediction_scores import brier, calibration, log_loss, mean_with_interval, rank_correlation
 
 probabilities = st.lists(st.floats(0, 1), min_size=1, max_size=200)
 

@@ -2,9 +2,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.assess.archive.observations import Observations
-from recrawl.assess.archive.replay_selection import shown
-from recrawl.assess.archive.sharpness import Sharpness, observations_of_one, sharpness, sharpness_of_one, spread
+from recrawl.assess.observations import Observations
+from recrawl.assess.replay_selection import Sharpness, observations_of_one, sharpness, sharpness_of_one, shown, spread
 from recrawl.model import Verdict, Visits
 
 BOTH = np.array([True, True])

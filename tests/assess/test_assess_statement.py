@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.app.site_capture.statement_text import statement_words
-from recrawl.assess.site_capture.blur_coherence import (
+from recrawl.assess.blur_coherence import (
     actual_blur,
     actual_incoherence,
     average_blur,
@@ -21,7 +21,7 @@ from recrawl.assess.site_capture.blur_coherence import (
     page_blur,
     worst_case_increase,
 )
-from recrawl.assess.site_capture.statement import (
+from recrawl.assess.capture_statement import (
     SCHEMA,
     CapturedPages,
     RevisitResult,

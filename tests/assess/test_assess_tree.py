@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from recrawl.assess.archive.subsite_detection import (
+from recrawl.assess.graph_layout.spanning_tree import ROOT, ChangeClass, collapse, spanning_tree
+from recrawl.assess.subsite_detection import (
     ExpectedByObservation,
     capture_coherence,
     change_together,
     joined_sections,
     propose,
 )
-from recrawl.assess.graph_layout.spanning_tree import ROOT, ChangeClass, collapse, spanning_tree
 
 SAME = ChangeClass.UNCHANGED
 

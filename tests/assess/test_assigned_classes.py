@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from recrawl.assess.scores.prediction_scores import ratio_with_interval
-from recrawl.assess.scores.rate_errors import class_error
+from recrawl.assess.prediction_scores import ratio_with_interval
+from recrawl.assess.rate_errors import class_error
 
 
 def test_errors_are_counted_by_their_side():

@@ -7,17 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.assess.archive.composite_coherence import (
+from recrawl.assess.composite_coherence import (
     GONE,
     NO_CAPTURE,
     ChoiceRule,
     CoherenceState,
+    Composites,
     ResourceCaptures,
     choose,
+    importance,
     state_of,
+    summary_json,
+    summary_of,
     wanted_last_modified,
 )
-from recrawl.assess.archive.composite_pages import Composites, importance, summary_json, summary_of
 from recrawl.model.captures import EmbedKind
 
 COHERENT = CoherenceState.PRIMA_FACIE_COHERENT

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.assess.archive.archive_quality import (
+from recrawl.assess.archive_quality import (
     archive_quality,
     crawl_blur,
     last_change_classes,
@@ -13,11 +13,11 @@ from recrawl.assess.archive.archive_quality import (
     usual_delay,
     weighted_mean,
 )
-from recrawl.assess.archive.crawl_segmentation import NO_REVISIT, consecutive, pair, segment_crawls
-from recrawl.assess.archive.observations import Observations
+from recrawl.assess.blur_coherence import average_blur
+from recrawl.assess.capture_statement import RevisitResult
+from recrawl.assess.crawl_segmentation import NO_REVISIT, consecutive, pair, segment_crawls
 from recrawl.assess.graph_layout.spanning_tree import ChangeClass
-from recrawl.assess.site_capture.blur_coherence import average_blur
-from recrawl.assess.site_capture.statement import RevisitResult
+from recrawl.assess.observations import Observations
 from recrawl.model import ChangeKind, Outcome, Verdict, Visits
 from recrawl.time import DAY, HOUR
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recrawl.assess.scores.rate_errors import bias_curve, simulated_bias_curve
+from recrawl.assess.rate_errors import bias_curve, simulated_bias_curve
 from recrawl.estimate import bias_reduced, mle, moment, naive
 
 LOOKS = [1, 2, 3, 5, 10, 20, 30, 50]

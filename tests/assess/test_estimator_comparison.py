@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.assess.scores.estimator_comparison import MOMENTS, compare, moments, next_observations
+from recrawl.assess.prediction_scores import MOMENTS, compare, moments, next_observations
 from recrawl.model import Histories, Visits
 
 observations = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 60), st.booleans()), max_size=40)

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.assess.archive.observations import Observations
-from recrawl.assess.archive.sharpness import observations_of_one, sharpness, sharpness_of_one
+from recrawl.assess.observations import Observations
+from recrawl.assess.replay_selection import observations_of_one, sharpness, sharpness_of_one
 from recrawl.model import ChangeKind, Outcome, Visits
 
 seconds = st.integers(0, 40).map(float)

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from recrawl.assess.diagnosis.change_intervals import Intervals, changes_of, fit_lognormal, intervals_of
-from recrawl.assess.diagnosis.poisson_test import (
+from recrawl.assess.change_intervals import Intervals, changes_of, fit_lognormal, intervals_of
+from recrawl.assess.poisson_test import (
     FEWEST_CHANGES,
     MOST_PAGES,
     QUANTILES,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.assess.scores.prediction_scores import class_scores, quantity_scores
+from recrawl.assess.prediction_scores import class_scores, quantity_scores
 
 pairs = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1)
 numbers = st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=1)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from recrawl.assess.scores.prediction_scores import ratio_with_interval
+from recrawl.assess.prediction_scores import ratio_with_interval
 
 
 def test_groups_with_a_numerator_alone_count_in_the_interval_as_they_do_in_the_ratio():

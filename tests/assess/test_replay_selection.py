@@ -5,11 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.assess.archive.composite_coherence import joint_validity
-from recrawl.assess.archive.observations import Observations
-from recrawl.assess.archive.replay_selection import CopyTable, SelectionRule, chance_unchanged, shown
-from recrawl.assess.site_capture.blur_coherence import ExpectedChanges, actual_blur, changes_between, page_blur
-from recrawl.assess.site_capture.collection_blur import collection_blur, mean_distance
+from recrawl.assess.archive_quality import collection_blur, mean_distance
+from recrawl.assess.blur_coherence import ExpectedChanges, actual_blur, changes_between, page_blur
+from recrawl.assess.observations import Observations, joint_validity
+from recrawl.assess.replay_selection import CopyTable, SelectionRule, chance_unchanged, shown
 from recrawl.model import ChangeKind, GammaBelief, Outcome, Verdict, Visits
 
 instants = st.integers(0, 40).map(float)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.assess.site_capture.blur_coherence import expected_coherence
+from recrawl.assess.blur_coherence import expected_coherence
 from recrawl.capture import STRATEGIES, CaptureTerms
 from recrawl.capture.ranked_pages import RankedPages
 from recrawl.capture.single_visit.sharc_single_visit import organ_pipes

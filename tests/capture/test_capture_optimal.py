@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from recrawl.assess.site_capture.blur_coherence import expected_coherence
+from recrawl.assess.blur_coherence import expected_coherence
 from recrawl.capture.visit_revisit import best_valley, sharc_optimal
 from recrawl.capture.visit_revisit.best_valley import best_valley as valley_of
 from recrawl.capture.visit_revisit.sharc_optimal import (

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.assess.site_capture.blur_coherence import capture_blur
+from recrawl.assess.blur_coherence import capture_blur
 from recrawl.capture import STRATEGIES, CaptureTerms
 from recrawl.capture.single_visit.baseline_orders import BreadthFirst, DepthFirst, HottestFirst, HottestLast
 from recrawl.capture.single_visit.sharc_single_visit import centred_start, organ_pipes

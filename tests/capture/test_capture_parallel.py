@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.assess.site_capture.blur_coherence import capture_blur
+from recrawl.assess.blur_coherence import capture_blur
 from recrawl.capture.parallel import side_by_side
 from recrawl.capture.single_visit.sharc_single_visit import organ_pipes
 from recrawl.capture.visit_revisit.sharc_optimal import sharc_optimal

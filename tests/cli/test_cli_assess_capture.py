@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from recrawl.app.assess.assessment import recorded
-from recrawl.assess.archive.observations import Observations
+from recrawl.assess.observations import Observations
 from recrawl.crawl.clock import RealClock
 from recrawl.simulate.sites import tree_site
 from recrawl.store.open import open_store

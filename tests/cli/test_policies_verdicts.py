@@ -2,7 +2,7 @@
 
 import pytest
 
-from recrawl.assess.scores.prediction_scores import MeanInterval
+from recrawl.assess.prediction_scores import MeanInterval
 from recrawl_lab.experiments.policies_table import beside_the_reference, cases, in_short, own_measures
 
 

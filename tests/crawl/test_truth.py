@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recrawl.assess.scores.change_recall import ChangeOutcome, ChangeReport, assess_changes, change_outcomes
-from recrawl.assess.scores.page_lifetimes import PageLifetimes
+from recrawl.assess.truth_scores import ChangeOutcome, ChangeReport, PageLifetimes, assess_changes, change_outcomes
 from recrawl.crawl.visit.change_classifier import ClassifierRules
 from recrawl.crawl.worker.crawl_assembly import WorkerSettings
 from recrawl.model import ANSWERED, UNMEASURED, IntArray, Outcome, Verdict, Visits

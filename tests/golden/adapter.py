@@ -6,9 +6,8 @@ its name off ``missing.txt``.
 
 import numpy as np
 
+from recrawl.assess import blur_coherence, prediction_scores
 from recrawl.assess.graph_layout import spanning_tree
-from recrawl.assess.scores import prediction_scores
-from recrawl.assess.site_capture import blur_coherence
 from recrawl.capture import STRATEGIES, CaptureTerms
 from recrawl.capture.single_visit import sharc_single_visit
 from recrawl.capture.visit_revisit import (

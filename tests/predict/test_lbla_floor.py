@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recrawl.assess.scores.prediction_scores import precision_area
+from recrawl.assess.prediction_scores import precision_area
 from recrawl.predict.features.dynamic_features import count_columns, related_columns
 from recrawl.predict.features.feature_table import BASELINES, FeatureSet, PredictionTarget, choose, stacked, table_of
 from recrawl.predict.learners.link_learners import Learner, LearnerSettings, fit

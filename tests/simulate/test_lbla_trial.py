@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from recrawl.assess.scores.prediction_scores import precision_area
+from recrawl.assess.prediction_scores import precision_area
 from recrawl.predict.features.feature_extraction import FeatureEvidence, FeatureOptions, look_around
 from recrawl.predict.features.feature_table import FeatureSet, PredictionTarget
 from recrawl.predict.features.page_versions import PageTexts, PageVersions

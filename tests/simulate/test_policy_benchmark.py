@@ -10,9 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.app.compare.collections_data import collections
-from recrawl.assess.scores.change_recall import assess_changes
-from recrawl.assess.scores.freshness import freshness
-from recrawl.assess.scores.page_lifetimes import PageLifetimes
+from recrawl.assess.truth_scores import PageLifetimes, assess_changes, freshness
 from recrawl.model import Verdict
 from recrawl.model.arrays import offsets_of
 from recrawl.schedule.policies.fixed_interval import FixedInterval, Uniform

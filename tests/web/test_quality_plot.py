@@ -7,8 +7,8 @@ import pytest
 
 from recrawl.app.plots.quality_plot import plot_quality
 from recrawl.app.result_tables import new_figure
-from recrawl.assess.archive.archive_quality import archive_quality
-from recrawl.assess.archive.observations import Observations
+from recrawl.assess.archive_quality import archive_quality
+from recrawl.assess.observations import Observations
 from recrawl.model import Visits
 from recrawl.time import DAY
 

@@ -255,7 +255,7 @@ class Archive:
             ConfigError: an argument has no meaning.
         """
         from recrawl.app.rates.rates_diagnosis import SEED, columns, facts, investigate, plot
-        from recrawl.assess.diagnosis.poisson_test import sentences
+        from recrawl.assess.poisson_test import sentences
 
         asked = {"kind": kind, "window": window, "host": host, "match": match, "min_observations": min_observations}
         question = self._question(asked, at)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from recrawl.assess.scores.prediction_scores import (
+from recrawl.assess.prediction_scores import (
     MeanInterval,
     SelectionScores,
     macro,

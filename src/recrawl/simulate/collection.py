@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from recrawl.assess.scores.page_lifetimes import PageLifetimes
+from recrawl.assess.truth_scores import PageLifetimes
 from recrawl.model import BoolArray, FloatArray, IntArray
 from recrawl.model.arrays import offsets_of, order_by, starts_of_runs
 from recrawl.simulate.event_times import EventTimes
@@ -30,7 +30,7 @@ class Collection:
     name: str
     urls: tuple[str, ...]
     truth: PageLifetimes
-    """One row a life, as in :class:`recrawl.assess.scores.page_lifetimes.PageLifetimes`."""
+    """One row a life, as in :class:`recrawl.assess.truth_scores.PageLifetimes`."""
     born: FloatArray
     """When each page first appeared, seconds since the epoch; NaN where nobody saw it appear."""
     start: float

@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from recrawl.assess.site_capture.blur_coherence import actual_blur, average_blur, expected_coherence
+from recrawl.assess.blur_coherence import actual_blur, average_blur, expected_coherence
 from recrawl.capture import OFFLINE, REVISITING, STRATEGIES, CaptureTerms, Strategy
 from recrawl.capture.walk import LinkGraph, walk
 from recrawl.model import CapturePlan, ChangeKind, FloatArray, IntArray, Outcome, Verdict, Visits

@@ -17,17 +17,18 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from recrawl.assess.archive.composite_coherence import (
+from recrawl.assess.composite_coherence import (
     GONE,
     NO_CAPTURE,
     ChoiceRule,
     CoherenceState,
+    Composites,
     ResourceCaptures,
     choose,
+    importance,
     missing_resources,
     wanted_last_modified,
 )
-from recrawl.assess.archive.composite_pages import Composites, importance
 from recrawl.detect.digest_verdicts import methods_of, outcomes_of, versions_of
 from recrawl.detect.html.embedded_resources import read_embeds
 from recrawl.detect.version import CostlyError, Effort

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from recrawl.assess.archive.composite_pages import Composites, CompositeSummary, summary_json, summary_of
+from recrawl.assess.composite_coherence import Composites, CompositeSummary, summary_json, summary_of
 from recrawl.detect import ChangeCriteria
 from recrawl.detect.digest_verdicts import outcomes_of
 from recrawl.formats.warc.archived_bytes import ArchivedBytes

@@ -21,7 +21,7 @@ from recrawl_lab.experiments.report_folder import ReportFolder
 
 if TYPE_CHECKING:
     from recrawl.app.result_tables import PlotPanel
-    from recrawl.assess.scores.prediction_scores import MeanInterval
+    from recrawl.assess.prediction_scores import MeanInterval
     from recrawl.model import AnyArray, FloatArray, IntArray
     from recrawl_lab.trials.class_trial import ClassTrial
     from recrawl_lab.trials.daily_monitoring import DailyMonitoring
@@ -369,7 +369,7 @@ def _learners(
 
 def _share_wrong(wrong: FloatArray, cluster: AnyArray, rng: np.random.Generator) -> MeanInterval:
     """The share of pages in a wrong class; of pages of one directory nobody knows how sure it is (NaN)."""
-    from recrawl.assess.scores.prediction_scores import ratio_with_interval
+    from recrawl.assess.prediction_scores import ratio_with_interval
 
     found = ratio_with_interval(wrong, np.ones(len(wrong)), cluster, rng)
     return found if len(np.unique(cluster)) > 1 else found._replace(low=float("nan"), high=float("nan"))
@@ -377,7 +377,7 @@ def _share_wrong(wrong: FloatArray, cluster: AnyArray, rng: np.random.Generator)
 
 def _scores(trials: list[ClassTrial], rng: np.random.Generator, advance: Callable[[], None]) -> tuple[MethodError, ...]:
     """Tables 3 and 5, all rounds pooled; whole directories are resampled for the intervals."""
-    from recrawl.assess.scores.rate_errors import class_error
+    from recrawl.assess.rate_errors import class_error
     from recrawl_lab.trials.class_trial import classify, first_classes, methods
 
     true = np.concatenate([trial.true for trial in trials])

@@ -21,7 +21,7 @@ from recrawl_lab.experiments.report_folder import ReportFolder
 if TYPE_CHECKING:
     from recrawl.app.predict.link_data import RecordedLinks
     from recrawl.app.result_tables import PlotPanel
-    from recrawl.assess.scores.prediction_scores import MeanInterval
+    from recrawl.assess.prediction_scores import MeanInterval
     from recrawl_lab.trials.lbla_splits import LblaPlan, LblaSplit
     from recrawl_lab.trials.lbla_trial import LblaTrial
 
@@ -317,7 +317,7 @@ class _Means:
         """A mean with its interval; NaN where nothing was measured."""
         import numpy as np
 
-        from recrawl.assess.scores.prediction_scores import mean_with_interval
+        from recrawl.assess.prediction_scores import mean_with_interval
 
         told = self._values.get((links, table, method, measure), [])
         values, times = np.array([value for _, value in told]), np.array([time for time, _ in told])

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from recrawl.app.result_tables import PlotPanel
-    from recrawl.assess.scores.prediction_scores import MeanInterval
+    from recrawl.assess.prediction_scores import MeanInterval
     from recrawl.simulate.sampling import PageTruth, VisitSchedule
     from recrawl_lab.trials.rate_trials import RateMethod, RateOutcomes, RatePopulation, RateScore
 
@@ -157,7 +157,7 @@ def _report(scores: dict[str, list[RateScore]]) -> str:
 def _bias(written: ReportFolder) -> str:
     """Bias of HACS eq. 3 and eq. 4 against the number of visits, on synthetic pages; bias.csv too."""
     from recrawl.app.result_tables import markdown_table
-    from recrawl.assess.scores.rate_errors import bias_curve
+    from recrawl.assess.rate_errors import bias_curve
     from recrawl.estimate import bias_reduced, naive
 
     observations, ratios = (1, 2, 5, 10, 20, 50), (0.1, 0.5, 1.0, 2.0)

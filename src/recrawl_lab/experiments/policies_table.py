@@ -14,7 +14,7 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from recrawl.app.result_tables import markdown_table
-from recrawl.assess.scores.prediction_scores import MeanInterval
+from recrawl.assess.prediction_scores import MeanInterval
 from recrawl.model.plurals import counted
 from recrawl.schedule.policies.policy_registry import ORACLES
 from recrawl.simulate.benchmark_policies import NAMED, OURS, OURS_FOR_CHANGES, OWN_MEASURE, SAME_AT_A_BUDGET, YARDSTICK
@@ -23,7 +23,7 @@ from recrawl.simulate.benchmark_score import HIGHER_IS_BETTER
 if TYPE_CHECKING:
     from recrawl.app.compare.benchmark_runs import BenchmarkRun
     from recrawl.app.result_tables import PlotLine, PlotPanel
-    from recrawl.assess.scores.prediction_scores import MeanInterval
+    from recrawl.assess.prediction_scores import MeanInterval
     from recrawl.simulate.benchmark_field import BenchmarkField
     from recrawl.simulate.benchmark_score import BenchmarkTally
 

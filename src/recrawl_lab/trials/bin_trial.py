@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from recrawl.assess.scores.prediction_scores import MeanInterval, ratio_with_interval, spearman
+from recrawl.assess.prediction_scores import MeanInterval, ratio_with_interval, spearman
 from recrawl.model import FloatArray, IntArray
 from recrawl.predict.features.feature_table import FeatureTable
 from recrawl.predict.features.static_features import SIGNS

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recrawl.assess.scores.prediction_scores import MeanInterval, ratio_with_interval
+from recrawl.assess.prediction_scores import MeanInterval, ratio_with_interval
 from recrawl.model import FloatArray, IntArray, Verdict
 from recrawl.schedule.policies.policy_registry import ORACLES, POLICIES
 from recrawl.schedule.policy import Policy

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from recrawl.assess.scores.prediction_scores import (
+from recrawl.assess.prediction_scores import (
     ClassScores,
     QuantityScores,
     class_scores,

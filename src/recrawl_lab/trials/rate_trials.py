@@ -21,7 +21,7 @@ from typing import Protocol
 
 import numpy as np
 
-from recrawl.assess.scores.prediction_scores import (
+from recrawl.assess.prediction_scores import (
     MeanInterval,
     brier,
     calibration,

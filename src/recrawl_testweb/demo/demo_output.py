@@ -182,7 +182,7 @@ def _rows(result: DemoResult) -> list[tuple[str, str, str]]:
     """Name, figure and explanation of everything worth knowing."""
     import numpy as np
 
-    from recrawl.assess.scores.rate_errors import coverage, rate_error
+    from recrawl.assess.rate_errors import coverage, rate_error
     from recrawl.model import ANSWERED, Outcome
     from recrawl.time import DAY, format_duration
 
@@ -219,7 +219,7 @@ def _coverage_by_host(result: DemoResult) -> list[tuple[str, str, str]]:
     """The same for each host: intervals promise to cover where changes come by chance, and bursts break the promise."""
     import numpy as np
 
-    from recrawl.assess.scores.rate_errors import coverage
+    from recrawl.assess.rate_errors import coverage
 
     host = np.array([url.partition("://")[2].partition(".")[0] for url in result.url])
     rows = []

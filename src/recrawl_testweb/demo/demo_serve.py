@@ -17,7 +17,7 @@ import typer
 from recrawl.app.display import command_name
 
 if TYPE_CHECKING:
-    from recrawl.assess.scores.change_recall import ChangeReport
+    from recrawl.assess.truth_scores import ChangeReport
     from recrawl.model import FloatArray
     from recrawl.simulate.virtual_web import VirtualWeb
     from recrawl.store.base import Store
@@ -90,8 +90,7 @@ def tell_verdict(found: list[ChangingSource], start: float, folder: Path) -> Non
 
 def _judged(store: Store, found: list[ChangingSource], start: float) -> list[tuple[str, int, ChangeReport]]:
     """Kind, pages and report, for each kind that was visited and for all."""
-    from recrawl.assess.scores.change_recall import assess_changes
-    from recrawl.assess.scores.page_lifetimes import PageLifetimes
+    from recrawl.assess.truth_scores import PageLifetimes, assess_changes
     from recrawl.model.arrays import offsets_of
 
     known = {

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recrawl.assess.archive.composite_coherence import STATE_WORDS, CoherenceState
-from recrawl.assess.archive.composite_pages import CompositeSummary
-from recrawl.assess.site_capture.statement import iso
+from recrawl.assess.capture_statement import iso
+from recrawl.assess.composite_coherence import STATE_WORDS, CoherenceState, CompositeSummary
 from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
 from recrawl.model import IntArray
 from recrawl.model.plurals import counted

@@ -17,11 +17,11 @@ from recrawl.app.assess.assessment import ArchiveAssessment
 from recrawl.app.display import listed, period, rows_of, valid_period
 from recrawl.app.site_capture.statement_text import statement_words
 from recrawl.app.workspace.import_errors import row_of
-from recrawl.assess.archive.archive_quality import ArchiveQuality, CaptureCounts, tally, usual_delay, weighted_mean
-from recrawl.assess.archive.composite_coherence import JointValidity
-from recrawl.assess.archive.crawl_segmentation import Deduplication
-from recrawl.assess.archive.replay_selection import SelectedCopies
-from recrawl.assess.site_capture.statement import RevisitResult, iso, statement_json
+from recrawl.assess.archive_quality import ArchiveQuality, CaptureCounts, tally, usual_delay, weighted_mean
+from recrawl.assess.capture_statement import RevisitResult, iso, statement_json
+from recrawl.assess.crawl_segmentation import Deduplication
+from recrawl.assess.observations import JointValidity
+from recrawl.assess.replay_selection import SelectedCopies
 from recrawl.model import FloatArray, IntArray
 from recrawl.model.plurals import counted
 from recrawl.time import format_duration, to_iso

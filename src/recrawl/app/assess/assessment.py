@@ -14,20 +14,19 @@ import numpy as np
 
 from recrawl.app.rates.belief_table import BeliefTable, Expected, VisitSpan, learn, section_labels
 from recrawl.app.rates.rates_question import estimator_named
-from recrawl.assess.archive.archive_quality import ArchiveQuality, archive_quality, usual_delay
-from recrawl.assess.archive.composite_coherence import JointValidity
-from recrawl.assess.archive.crawl_segmentation import (
+from recrawl.assess.archive_quality import ArchiveQuality, archive_quality, usual_delay
+from recrawl.assess.capture_statement import RevisitResult
+from recrawl.assess.crawl_segmentation import (
     NO_REVISIT,
     CrawlSegments,
     known_segments,
     segment_crawls,
     usual_period,
 )
-from recrawl.assess.archive.observations import NOWHERE, Observations
-from recrawl.assess.archive.replay_selection import SelectedCopies, SelectionRule, chance_unchanged, shown
-from recrawl.assess.archive.subsite_detection import ExpectedByObservation, SubSites, joined_sections, propose
 from recrawl.assess.graph_layout.spanning_tree import ROOT
-from recrawl.assess.site_capture.statement import RevisitResult
+from recrawl.assess.observations import NOWHERE, JointValidity, Observations
+from recrawl.assess.replay_selection import SelectedCopies, SelectionRule, chance_unchanged, shown
+from recrawl.assess.subsite_detection import ExpectedByObservation, SubSites, joined_sections, propose
 from recrawl.errors import InputError
 from recrawl.estimate.estimators import DEFAULT
 from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into

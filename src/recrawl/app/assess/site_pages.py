@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recrawl.assess.archive.archive_quality import ArchiveQuality, last_change_classes
-from recrawl.assess.archive.crawl_segmentation import known_segments, pair
-from recrawl.assess.archive.observations import NOWHERE, Observations, last_change, last_there, times_there
+from recrawl.assess.archive_quality import ArchiveQuality, last_change_classes
+from recrawl.assess.crawl_segmentation import known_segments, pair
 from recrawl.assess.graph_layout.spanning_tree import ROOT, ChangeClass, spanning_tree
+from recrawl.assess.observations import NOWHERE, Observations, last_change, last_there, times_there
 from recrawl.model import ANSWERED, AnyArray, FloatArray, IntArray, Outcome
 from recrawl.store.base import Store
 from recrawl.store.store_values import REVISIT, SiteLog

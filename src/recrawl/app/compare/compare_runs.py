@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recrawl.app.compare.benchmark_runs import BenchmarkRun, any_entry, known_policies, run_all
-from recrawl.assess.scores.prediction_scores import MeanInterval, ratio_with_interval
+from recrawl.assess.prediction_scores import MeanInterval, ratio_with_interval
 from recrawl.errors import ConfigError, InputError
 from recrawl.model import BoolArray, ChangeKind, Histories, Outcome
 from recrawl.model.plurals import counted, told

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recrawl.app.result_tables import new_figure, plot_style, save_figure
-from recrawl.assess.archive.archive_quality import ArchiveQuality, tally
+from recrawl.assess.archive_quality import ArchiveQuality, tally
 from recrawl.model import IntArray
 from recrawl.time import to_iso
 

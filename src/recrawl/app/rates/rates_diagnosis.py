@@ -12,8 +12,8 @@ from recrawl.app.plots.rate_plots import DiagnosisPlot, RateSample, plot_diagnos
 from recrawl.app.rates.rates_question import RatesGrouping, RatesQuestion
 from recrawl.app.rates.rates_table import RateRows, grouped, rows_for, wanted_pages
 from recrawl.app.result_tables import new_figure, save_figure
-from recrawl.assess.diagnosis.change_intervals import LogNormalFit, fit_lognormal
-from recrawl.assess.diagnosis.poisson_test import QUANTILES, SHORT, Diagnosis, diagnose, pattern_of, sentences
+from recrawl.assess.change_intervals import LogNormalFit, fit_lognormal
+from recrawl.assess.poisson_test import QUANTILES, SHORT, Diagnosis, diagnose, pattern_of, sentences
 from recrawl.model import BoolArray, FloatArray
 from recrawl.store.base import Store
 from recrawl.time import DAY, format_duration

@@ -287,7 +287,7 @@ def _diagnose(
 ) -> None:
     from recrawl.app.rates.rates_diagnosis import columns, draw, facts, investigate, table_rows
     from recrawl.app.result_tables import write_columns
-    from recrawl.assess.diagnosis.poisson_test import sentences
+    from recrawl.assess.poisson_test import sentences
     from recrawl.cli.tables import print_json, print_table
 
     with line("Testing whether changes follow a Poisson process"):

@@ -19,7 +19,7 @@ from recrawl.app.progress import bars, line
 from recrawl.app.result_tables import check_plot, markdown_table, write_columns
 from recrawl.app.workspace.configuration import parse_assignments
 from recrawl.app.workspace.workspace import open_workspace
-from recrawl.assess.archive.replay_selection import SelectionRule
+from recrawl.assess.replay_selection import SelectionRule
 from recrawl.cli.options import (
     CompositesOption,
     DigestsOnlyOption,

@@ -16,7 +16,7 @@ from recrawl.app.site_capture.capture_run import site_url, unfinished_capture
 from recrawl.app.site_capture.statement_text import report_lines
 from recrawl.app.workspace.configuration import parse_assignments
 from recrawl.app.workspace.workspace import open_workspace
-from recrawl.assess.site_capture.statement import outcome_counts
+from recrawl.assess.capture_statement import outcome_counts
 from recrawl.cli.commands import Subcommand
 from recrawl.cli.options import JsonOption, SetOption, WorkspaceOption
 from recrawl.cli.tables import print_json, print_table

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from recrawl.assess.site_capture.statement import (
+from recrawl.assess.capture_statement import (
     CapturedPages,
     CaptureStatement,
     Names,

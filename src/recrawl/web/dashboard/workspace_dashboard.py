@@ -16,7 +16,7 @@ import numpy as np
 from recrawl.app.rates.rates_table import in_words
 from recrawl.app.status.status_work import failure_words, work_facts
 from recrawl.app.visit_explanation import as_facts, compared, story_of
-from recrawl.assess.archive.timeline import activity
+from recrawl.assess.changes_over_time import activity
 from recrawl.detect.explanation import reasons
 from recrawl.detect.text.line_diff import side_by_side
 from recrawl.errors import InputError

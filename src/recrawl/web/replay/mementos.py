@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recrawl.assess.archive.composite_coherence import STATE_WORDS, ChoiceRule, CoherenceState
-from recrawl.assess.archive.observations import Observations
-from recrawl.assess.archive.sharpness import (
+from recrawl.assess.composite_coherence import STATE_WORDS, ChoiceRule, CoherenceState
+from recrawl.assess.observations import Observations
+from recrawl.assess.replay_selection import (
     FEW_OBSERVATIONS,
     CopySpread,
     Sharpness,

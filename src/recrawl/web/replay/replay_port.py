@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from recrawl.assess.archive.composite_coherence import STATE_WORDS, ChoiceRule, CoherenceState
+from recrawl.assess.composite_coherence import STATE_WORDS, ChoiceRule, CoherenceState
 from recrawl.model import Capture, FloatArray, Visits
 from recrawl.store.archived_copies import Kept
 from recrawl.store.base import Store

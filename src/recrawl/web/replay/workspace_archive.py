@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recrawl.assess.archive.composite_coherence import ChoiceRule, CoherenceState
+from recrawl.assess.composite_coherence import ChoiceRule, CoherenceState
 from recrawl.detect.body import decoded, media_type, text_of, unchunked
 from recrawl.detect.html.embedded_resources import MOST_CSS, rewrite_css
 from recrawl.detect.html.html_document import is_too_costly

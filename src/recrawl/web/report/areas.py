@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from recrawl.assess.archive.archive_quality import ArchiveQuality
-from recrawl.assess.archive.crawl_changes import CrawlSteps, PageOutcome, SeenLinks, crawl_changes, crawl_steps
+from recrawl.assess.archive_quality import ArchiveQuality
+from recrawl.assess.changes_over_time import CrawlSteps, PageOutcome, SeenLinks, crawl_changes, crawl_steps
 from recrawl.model import BoolArray, FloatArray, IntArray
 from recrawl.model.plurals import counted
 from recrawl.store.base import Store

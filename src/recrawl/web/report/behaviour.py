@@ -7,10 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recrawl.assess.diagnosis.change_intervals import IntervalSpread, LogNormalFit
-from recrawl.assess.diagnosis.change_rhythm import DAY_NAMES, HOURS, CycleProfile, WeeklyRhythm, rhythm_words
-from recrawl.assess.diagnosis.poisson_test import FEWEST_INTERVALS, Diagnosis, sentences
-from recrawl.assess.scores.prediction_scores import Calibration
+from recrawl.assess.change_intervals import (
+    DAY_NAMES,
+    HOURS,
+    CycleProfile,
+    IntervalSpread,
+    LogNormalFit,
+    WeeklyRhythm,
+    rhythm_words,
+)
+from recrawl.assess.poisson_test import FEWEST_INTERVALS, Diagnosis, sentences
+from recrawl.assess.prediction_scores import Calibration
 from recrawl.model import FloatArray, IntArray
 from recrawl.model.plurals import counted
 from recrawl.time import DAY, format_duration

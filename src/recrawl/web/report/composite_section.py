@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from recrawl.assess.archive.composite_coherence import STATE_WORDS, CoherenceState
-from recrawl.assess.archive.composite_pages import Composites, CompositeSummary, summary_of
+from recrawl.assess.composite_coherence import STATE_WORDS, CoherenceState, Composites, CompositeSummary, summary_of
 from recrawl.web.report.report_section import (
     Column,
     ColumnKind,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recrawl.assess.archive.archive_quality import ArchiveQuality
-from recrawl.assess.archive.timeline import ObservationResult, bins, counts_over_time, told
+from recrawl.assess.archive_quality import ArchiveQuality
+from recrawl.assess.changes_over_time import ObservationResult, bins, counts_over_time, told
 from recrawl.model import ByteArray, FloatArray, IntArray, Outcome
 from recrawl.model.plurals import counted
 from recrawl.time import DAY, HOUR, WEEK, format_duration, to_iso

@@ -27,13 +27,18 @@ from recrawl.app.rates.rates_diagnosis import SEED, findings_of
 from recrawl.app.rates.rates_question import RatesGrouping, RatesQuestion
 from recrawl.app.rates.rates_table import RateRows, rows_for
 from recrawl.app.site_capture.statement_text import report_lines
-from recrawl.assess.archive.archive_quality import sharpness_over_time, staying_fresh
-from recrawl.assess.archive.observations import certainly_missed, dated_changes, expected_missed
-from recrawl.assess.archive.timeline import bins
-from recrawl.assess.diagnosis.change_intervals import LogNormalFit, fit_lognormal, interval_spread, intervals_of
-from recrawl.assess.diagnosis.change_rhythm import WeeklyRhythm, rhythm
-from recrawl.assess.scores.estimator_comparison import moments
-from recrawl.assess.scores.prediction_scores import calibration, log_loss
+from recrawl.assess.archive_quality import sharpness_over_time, staying_fresh
+from recrawl.assess.change_intervals import (
+    LogNormalFit,
+    WeeklyRhythm,
+    fit_lognormal,
+    interval_spread,
+    intervals_of,
+    rhythm,
+)
+from recrawl.assess.changes_over_time import bins
+from recrawl.assess.observations import certainly_missed, dated_changes, expected_missed
+from recrawl.assess.prediction_scores import calibration, log_loss, moments
 from recrawl.crawl.site_capture.capture_course import course_of
 from recrawl.crawl.site_capture.capture_quality import report_of
 from recrawl.errors import StoreError

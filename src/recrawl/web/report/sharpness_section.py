@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from recrawl.assess.archive.archive_quality import (
+from recrawl.assess.archive_quality import (
     ArchiveQuality,
     SharpnessOverTime,
     StalenessForecast,
     crawl_blur,
     tally,
 )
-from recrawl.assess.archive.composite_coherence import JointValidity
-from recrawl.assess.archive.crawl_changes import observed_always, stretches
-from recrawl.assess.archive.replay_selection import SelectedCopies
+from recrawl.assess.changes_over_time import observed_always, stretches
+from recrawl.assess.observations import JointValidity
+from recrawl.assess.replay_selection import SelectedCopies
 from recrawl.model import BoolArray
 from recrawl.model.plurals import counted
 from recrawl.time import DAY, format_duration, to_iso

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recrawl.assess.archive.subsite_detection import SubSites
+from recrawl.assess.subsite_detection import SubSites
 from recrawl.model.plurals import counted
 from recrawl.web.report.report_section import Column, ColumnKind, ReportTable, Section
 

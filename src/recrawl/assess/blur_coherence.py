@@ -1,4 +1,4 @@
-r"""What a capture was really worth, from the exact times of all changes: actual blur and actual incoherence.
+"""What a capture was really worth, from the exact times of all changes: actual blur and actual incoherence.
 
 Blur counts, for a moment t asked for, the changes between t and the version shown. A change at h lies in between for
 every t before it if the version is later, and for every t after it if the version is earlier. So over an observation
@@ -26,7 +26,7 @@ A time-travel query at t is answered with the version captured nearest to t. The
 expected number of changes in between, averaged over all t of an observation interval [o_s, o_e] (SHARC 4.1, and
 4.3.3 for intervals other than the capture's own; 5.1 with a revisit):
 
-.. math:: B(p) = \frac{λ}{o_e - o_s} \int_{o_s}^{o_e} \min(|t - t^v|, |t - t^r|)\,dt = \frac{λ\,ω}{o_e - o_s}
+.. math:: B(p) = \frac{λ}{o_e - o_s} \\int_{o_s}^{o_e} \\min(|t - t^v|, |t - t^r|)\\,dt = \frac{λ\\,ω}{o_e - o_s}
 
 ω is the *penalty* of the schedule. Times in seconds, rates per second, or any one unit. A revisit that is NaN never
 happened. Weights are factors: a page of weight 2 counts as two pages. Everything is O(n).
@@ -43,7 +43,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from recrawl.assess.archive.observations import Observations
+from recrawl.assess.observations import Observations
 from recrawl.model import BoolArray, FloatArray, IntArray, Verdict
 from recrawl.model.arrays import ends_of_runs, ragged_search
 

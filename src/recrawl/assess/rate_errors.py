@@ -1,4 +1,4 @@
-r"""Estimated rates against true ones: how far off, to which side, and whether the stated doubt is right.
+"""Estimated rates against true ones: how far off, to which side, and whether the stated doubt is right.
 
 Were pages put into the right class of change rate? The error rate of Barbosa et al. (§4, Tables 3 and 5).
 

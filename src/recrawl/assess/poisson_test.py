@@ -1,4 +1,4 @@
-r"""Is it Poisson? Do pages change by pure chance at a steady rate, as every formula here assumes (HACS II-D)?
+"""Is it Poisson? Do pages change by pure chance at a steady rate, as every formula here assumes (HACS II-D)?
 
 Two statistics per page and for all pages together, each held against Poisson pages seen by the same observations
 (``poisson_null``), so that neither the estimated rates nor what observations hide can deceive:
@@ -40,7 +40,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from recrawl.assess.diagnosis.change_intervals import ChangeTimes, Intervals, changes_of
+from recrawl.assess.change_intervals import ChangeTimes, Intervals, changes_of
 from recrawl.model import BoolArray, FloatArray, Histories, IntArray
 from recrawl.model.plurals import counted
 from recrawl.time import WEEK, format_duration

@@ -1,4 +1,4 @@
-r"""The statement about a capture: how sharp and how coherent it was meant to be, and how it came out.
+"""The statement about a capture: how sharp and how coherent it was meant to be, and how it came out.
 
 Predicted figures follow from the rates alone and the times at which the pages were really visited. Achieved ones also
 use what the revisits found. Let I be the time between visit and revisit of a page of rate λ, then between the two
@@ -29,8 +29,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from recrawl.assess.archive.composite_coherence import JointValidity, joint_validity
-from recrawl.assess.site_capture.blur_coherence import page_blur, page_coherence, penalty, total
+from recrawl.assess.blur_coherence import page_blur, page_coherence, penalty, total
+from recrawl.assess.observations import JointValidity, joint_validity
 from recrawl.model import AnyArray, BoolArray, FloatArray, IntArray
 
 LIKELY = 0.5

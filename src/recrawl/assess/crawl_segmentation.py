@@ -30,10 +30,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recrawl.assess.archive.observations import Observations
-from recrawl.assess.diagnosis.change_intervals import Intervals
+from recrawl.assess.capture_statement import CapturedPages, RevisitResult
+from recrawl.assess.change_intervals import Intervals
 from recrawl.assess.graph_layout.spanning_tree import ChangeClass
-from recrawl.assess.site_capture.statement import CapturedPages, RevisitResult
+from recrawl.assess.observations import Observations
 from recrawl.model import AnyArray, BoolArray, ChangeKind, FloatArray, IntArray, Verdict
 from recrawl.model.arrays import ends_of_runs, starts_of_runs
 
@@ -68,7 +68,7 @@ class CapturePairs:
     revisit: IntArray
     """The observation taken as its revisit, or ``NO_REVISIT``."""
     found: AnyArray
-    """:class:`~recrawl.assess.site_capture.statement.RevisitResult`."""
+    """:class:`~recrawl.assess.capture_statement.RevisitResult`."""
     links: BoolArray
     """Whether its links changed in between."""
     new: BoolArray
@@ -250,7 +250,7 @@ class Deduplication:
 def deduplication(observations: Observations, rounds: CrawlSegments, site: IntArray) -> Deduplication:
     """Look for sites whose repeated captures are not listed. O(m log m) for m observations.
 
-    >>> from recrawl.assess.archive.crawl_segmentation import segment_crawls
+    >>> from recrawl.assess.crawl_segmentation import segment_crawls
     >>> from recrawl.model import Visits
     >>> pages, times, verdicts = [1] * 6 + [2], [0.0, 9.0, 18.0, 27.0, 36.0, 45.0, 1.0], [0, 2, 2, 2, 2, 2, 0]
     >>> observations = Observations.from_visits(Visits.of(pages, times, verdict=verdicts, kinds=[0, 1, 1, 1, 1, 1, 0]))

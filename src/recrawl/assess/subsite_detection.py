@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from recrawl.assess.site_capture.blur_coherence import total
+from recrawl.assess.blur_coherence import total
 from recrawl.model import BoolArray, FloatArray, IntArray
 
 TOGETHER = 0.5

@@ -1,4 +1,4 @@
-r"""Observations.
+"""Observations.
 
 All that was ever found out about a collection's pages, by page and time, and what each observation proves.
 
@@ -263,3 +263,51 @@ def expected_missed(observations: Observations, rate: FloatArray) -> FloatArray:
     passed = known[row[found]] * np.diff(observations.time, prepend=np.nan)[found]
     hidden = 1.0 / special.exprel(-passed) - 1.0
     return np.asarray(np.bincount(row[found], hidden, len(observations)), np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class JointValidity:
+    """The instants at which most was valid together, and what was."""
+
+    start: float
+    """Every instant from here … (seconds since the epoch; NaN if there is no interval at all)"""
+    end: float
+    """… to here lies in every interval that is ``inside``."""
+    inside: BoolArray
+    """One a given interval: whether it holds these instants."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything was valid together. True of nothing."""
+        return bool(self.inside.all())
+
+    @property
+    def instant(self) -> float:
+        """The middle of the common interval, the instant farthest from both ends. Seconds since the epoch."""
+        return self.start + (self.end - self.start) / 2.0
+
+
+def joint_validity(first: FloatArray, last: FloatArray, weight: FloatArray | None = None) -> JointValidity:
+    """The instant in the heaviest set of closed intervals [first, last], as a common interval. O(n log n).
+
+    Without weights it is the instant in most of them. An interval with a NaN end holds no instant. Of several best
+    instants it is the earliest.
+
+    >>> found = joint_validity(np.array([0.0, 4.0, 9.0]), np.array([6.0, 8.0, 9.0]))
+    >>> found.start, found.end, found.inside.tolist(), found.complete
+    (4.0, 6.0, [True, True, False], False)
+    """
+    known = first <= last
+    if not bool(known.any()):
+        return JointValidity(float("nan"), float("nan"), known)
+    begin, stop = first[known], last[known]
+    count = np.ones(len(begin)) if weight is None else weight[known]
+    by_begin, by_stop = np.argsort(begin, kind="stable"), np.argsort(stop, kind="stable")
+    begin, stop = begin[by_begin], stop[by_stop]
+    # The best instant is one at which some interval starts. There hold those that started, less those that ended
+    # before.
+    began = np.cumsum(count[by_begin])[np.searchsorted(begin, begin, side="right") - 1]
+    ended = np.concatenate([[0.0], np.cumsum(count[by_stop])])[np.searchsorted(stop, begin, side="left")]
+    instant = begin[np.argmax(began - ended)]
+    inside = known & (first <= instant) & (instant <= last)
+    return JointValidity(float(first[inside].max()), float(last[inside].min()), inside)

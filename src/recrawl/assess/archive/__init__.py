@@ -1,1 +1,0 @@
-"""Quality of an archive that anybody made."""

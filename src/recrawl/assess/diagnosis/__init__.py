@@ -1,1 +1,0 @@
-"""How pages change: Poisson test, distributions, rhythm."""

@@ -1,1 +1,0 @@
-"""Scores of rates, predictions, rankings and freshness."""
