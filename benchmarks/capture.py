@@ -25,11 +25,10 @@ from scipy.optimize import linear_sum_assignment
 
 from recrawl.assess.blur_coherence import average_blur, expected_coherence
 from recrawl.capture import OFFLINE, REVISITING, STRATEGIES, CaptureTerms
-from recrawl.capture.visit_revisit.best_valley import best_valley
-from recrawl.capture.visit_revisit.pyramid import pyramid
-from recrawl.capture.visit_revisit.sharc_optimal import optimal, sharc_optimal
-from recrawl.capture.visit_revisit.sharc_selective import sharc_selective
-from recrawl.capture.walk import LinkGraph, walk
+from recrawl.capture.pyramid import best_valley, pyramid
+from recrawl.capture.sharc_optimal import optimal, sharc_optimal
+from recrawl.capture.sharc_selective import sharc_selective
+from recrawl.capture.strategy import LinkGraph, walk
 from recrawl.model import CapturePlan, FloatArray
 from recrawl.simulate.sites import power_rates
 

@@ -31,8 +31,8 @@ from recrawl.estimate.operational.operational_factors import LONGEST, ClosedGaps
 from recrawl.formats.columnar.dataset import read_dataset
 from recrawl.formats.git.change_log import ChangeLog, LoggedChange
 from recrawl.model import FloatArray, Histories
-from recrawl.predict.related.url_clusters import UrlClusters
-from recrawl.simulate.event_times import EventTimes
+from recrawl.predict.url_clusters import UrlClusters
+from recrawl.simulate.change_processes import EventTimes
 from recrawl.simulate.sampling import AdaptiveVisits, IrregularVisits, PageTruth, RegularVisits, VisitSchedule, sample
 from recrawl.time import DAY, HOUR
 

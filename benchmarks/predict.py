@@ -23,17 +23,24 @@ from figures import note, options_of
 
 from recrawl.errors import require
 from recrawl.model import AnyArray, FloatArray, IntArray
-from recrawl.predict.features.dynamic_features import count_columns, related_columns
-from recrawl.predict.features.feature_extraction import FeatureEvidence, RelatedContext, page_features
-from recrawl.predict.features.feature_table import FeatureSet, FeatureTable, PredictionTarget, choose, table_of
-from recrawl.predict.features.first_sight import ObservationCounts, first_sight, site_ids
-from recrawl.predict.features.page_versions import COLUMNS, PageGraph, PageVersions, TimedLinks
-from recrawl.predict.features.static_features import link_ranks
-from recrawl.predict.learners.link_learners import Learner, LearnerSettings, LinkModel, fit
-from recrawl.predict.learners.prior_model import CHANGES, train_model
-from recrawl.predict.related.look_back_look_around import PeriodCounts
-from recrawl.predict.related.related_pages import RelatedPages, SingleArray, descend, within_clusters
+from recrawl.predict.feature_extraction import (
+    FeatureEvidence,
+    ObservationCounts,
+    RelatedContext,
+    count_columns,
+    first_sight,
+    page_features,
+    related_columns,
+    site_ids,
+)
+from recrawl.predict.feature_table import FeatureSet, FeatureTable, PredictionTarget, choose, table_of
+from recrawl.predict.look_back_look_around import PeriodCounts
+from recrawl.predict.page_versions import COLUMNS, PageGraph, PageVersions, TimedLinks
+from recrawl.predict.prior_model import CHANGES, train_model
+from recrawl.predict.related_pages import RelatedPages, SingleArray, descend, within_clusters
+from recrawl.predict.static_features import link_ranks
 from recrawl.time import DAY
+from recrawl_lab.learners.link_learners import Learner, LearnerSettings, LinkModel, fit
 
 R = TypeVar("R")
 NOW = 1.7e9

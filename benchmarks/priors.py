@@ -18,7 +18,7 @@ from hashes import SHOWN, hash_of
 
 from recrawl.app.predict.model_training import material
 from recrawl.app.workspace.workspace import make_workspace
-from recrawl.predict.learners.prior_scores import evaluate_split, splits
+from recrawl.predict.prior_scores import evaluate_split, splits
 
 EXTRACT = Path(__file__).resolve().parents[1] / "tests" / "data" / "sites"
 

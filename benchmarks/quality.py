@@ -16,7 +16,7 @@ from statistics import mean, median
 
 from figures import Figure
 
-from recrawl.simulate.benchmark_policies import NAMED, OURS, OURS_FOR_CHANGES, YARDSTICK
+from recrawl.simulate.policy_benchmark import NAMED, OURS, OURS_FOR_CHANGES, YARDSTICK
 from recrawl_lab.experiments.policies_table import BUDGET, FRESHNESS
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "explanation" / "experiments"

@@ -10,7 +10,7 @@ from statistics import mean, median
 
 from quality import LBLA, ONE_FEATURE, Row, contest, lbla_areas, rows_of
 
-from recrawl.simulate.benchmark_policies import OURS, YARDSTICK
+from recrawl.simulate.policy_benchmark import OURS, YARDSTICK
 
 GAPS = ("0", "5", "50")
 """Lengths of history, in known gaps."""

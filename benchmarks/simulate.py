@@ -22,13 +22,12 @@ from recrawl.schedule.frontier.host_frontier import Frontier
 from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
 from recrawl.schedule.politeness.host_politeness import Politeness, PolitenessRules
 from recrawl.simulate.benchmark_field import BenchmarkField
-from recrawl.simulate.benchmark_policies import entry
 from recrawl.simulate.change_processes import PoissonProcess
-from recrawl.simulate.policy_benchmark import BenchmarkRules, compete
-from recrawl.simulate.policy_replay import Replay
+from recrawl.simulate.policy_benchmark import BenchmarkRules, compete, entry
 from recrawl.simulate.sampling import PageTruth
 from recrawl.simulate.sites import synthetic_web
 from recrawl.time import DAY
+from recrawl_testweb.policy_replay import Replay
 
 MANY, FEW = 0.9, 1 / 30
 REPLAYED_DAYS = 20

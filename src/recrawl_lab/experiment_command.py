@@ -135,8 +135,7 @@ def policies(  # noqa: PLR0913 - one argument an option
     """
     from recrawl.app.compare.benchmark_runs import tick_of
     from recrawl.schedule.policies.policy_registry import POLICIES
-    from recrawl.simulate.benchmark_policies import PARTS_OFF
-    from recrawl.simulate.policy_benchmark import BenchmarkRules
+    from recrawl.simulate.policy_benchmark import PARTS_OFF, BenchmarkRules
     from recrawl_lab.experiments.experiment_policies import BUDGETS, PoliciesOptions, run
 
     names = [name.strip() for name in only.split(",") if name.strip()]
@@ -294,8 +293,8 @@ def lbla(  # noqa: PLR0913 - one argument an option
     by one feature. With several dates and repeats the results have intervals.
     """
     from recrawl.app.display import seconds_of
-    from recrawl.predict.learners.link_learners import LearnerSettings
     from recrawl_lab.experiments.experiment_lbla import moment, run, tables_of
+    from recrawl_lab.learners.link_learners import LearnerSettings
     from recrawl_lab.trials.lbla_splits import LblaPlan
 
     times = [moment(date) for date in at or ["2024-01-02"]]

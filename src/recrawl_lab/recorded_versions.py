@@ -11,8 +11,8 @@ from recrawl.errors import require
 
 if TYPE_CHECKING:
     from recrawl.model import IntArray
-    from recrawl.predict.features.feature_extraction import FeatureEvidence
-    from recrawl.simulate.collection import Collection
+    from recrawl.predict.feature_extraction import FeatureEvidence
+    from recrawl.simulate.sampling import Collection
     from recrawl_lab.trials.rate_training import RecordedPages
 
 
@@ -40,8 +40,8 @@ def _of_sites(folder: Path, found: list[Collection]) -> tuple[FeatureEvidence, I
 
 def _of_sources(folder: Path, found: list[Collection]) -> tuple[FeatureEvidence, IntArray]:
     """Sizes of the versions of sources; and the page id of each source of the collections."""
-    from recrawl.predict.features.feature_extraction import FeatureEvidence
-    from recrawl.predict.features.page_versions import PageVersions
+    from recrawl.predict.feature_extraction import FeatureEvidence
+    from recrawl.predict.page_versions import PageVersions
 
     pq: Any = require("pyarrow.parquet", "columns")
     sources = pq.read_table(folder / "sources.parquet", columns=["source_id", "repo"]).to_pydict()

@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from recrawl.model import FloatArray, IntArray
-from recrawl.simulate.change_processes import ChangeProcess
-from recrawl.simulate.event_times import EventTimes
+from recrawl.simulate.change_processes import ChangeProcess, EventTimes
 from recrawl.simulate.sites import name_and_title
 from recrawl.simulate.virtual_web import PageKind, VirtualWeb, WebLinks
 

@@ -16,7 +16,7 @@ import numpy as np
 from recrawl.errors import InputError, require
 from recrawl.model import AnyArray, BoolArray, FloatArray, IntArray
 from recrawl.model.arrays import starts_of_runs
-from recrawl.simulate.event_times import EventTimes
+from recrawl.simulate.change_processes import EventTimes
 from recrawl.simulate.sites import DOMAIN
 from recrawl.simulate.virtual_web import PageKind, VirtualWeb, WebLinks
 from recrawl.urls import address

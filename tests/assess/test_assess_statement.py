@@ -29,7 +29,7 @@ from recrawl.assess.capture_statement import (
     statement,
     statement_json,
 )
-from recrawl.capture.single_visit.sharc_single_visit import organ_pipes
+from recrawl.capture.single_visit import organ_pipes
 
 rates = st.floats(0.0, 5.0)
 quarters = st.integers(0, 80).map(lambda number: number / 4.0)

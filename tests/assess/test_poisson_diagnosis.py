@@ -19,8 +19,7 @@ from recrawl.assess.poisson_test import (
     sentences,
 )
 from recrawl.model import Histories, Verdict, Visits
-from recrawl.simulate.change_processes import BurstProcess, PoissonProcess, RhythmicProcess
-from recrawl.simulate.event_times import EventTimes
+from recrawl.simulate.change_processes import BurstProcess, EventTimes, PoissonProcess, RhythmicProcess
 from recrawl.time import DAY
 
 SPAN = 300 * DAY

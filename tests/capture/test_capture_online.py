@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 
 from recrawl.assess.blur_coherence import expected_coherence
 from recrawl.capture import STRATEGIES, CaptureTerms
-from recrawl.capture.ranked_pages import RankedPages
-from recrawl.capture.single_visit.sharc_single_visit import organ_pipes
-from recrawl.capture.site_size import SiteSize
-from recrawl.capture.visit_revisit.sharc_intervals import LARGEST, IntegerSet, confidence_slots
-from recrawl.capture.visit_revisit.sharc_selective import RankedByHeat, SharcSelectiveOnline, sharc_selective
-from recrawl.capture.walk import LinkGraph, walk
+from recrawl.capture.online_pages import RankedPages, SiteSize
+from recrawl.capture.sharc_intervals import LARGEST, IntegerSet, confidence_slots
+from recrawl.capture.sharc_selective import RankedByHeat, SharcSelectiveOnline, sharc_selective
+from recrawl.capture.single_visit import organ_pipes
+from recrawl.capture.strategy import LinkGraph, walk
 
 UNLINKED = LinkGraph(np.zeros(200, dtype=np.int64), np.empty(0, dtype=np.int64))
 
@@ -141,7 +140,7 @@ def test_the_page_visited_last_is_its_own_revisit_and_hopeless_ends_come_last():
 def test_ranked_pages_are_a_sorted_list(steps, tiny_blocks):
     with pytest.MonkeyPatch.context() as patch:
         if tiny_blocks:
-            patch.setattr("recrawl.capture.ranked_pages._BLOCK", 2)
+            patch.setattr("recrawl.capture.online_pages._BLOCK", 2)
         ranked, plain = RankedPages(), []
         for number, (add, heat, pick) in enumerate(steps):
             if add or not plain:

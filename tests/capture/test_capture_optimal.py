@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from recrawl.assess.blur_coherence import expected_coherence
-from recrawl.capture.visit_revisit import best_valley, sharc_optimal
-from recrawl.capture.visit_revisit.best_valley import best_valley as valley_of
-from recrawl.capture.visit_revisit.sharc_optimal import (
+from recrawl.capture import pyramid as nested
+from recrawl.capture import sharc_optimal
+from recrawl.capture.pyramid import best_valley as valley_of
+from recrawl.capture.sharc_optimal import (
     alike,
     coherence_bound,
     converged_prices,
@@ -20,7 +21,7 @@ from recrawl.capture.visit_revisit.sharc_optimal import (
     optimal,
     share_of_knots,
 )
-from recrawl.capture.visit_revisit.sharc_selective import sharc_selective
+from recrawl.capture.sharc_selective import sharc_selective
 
 RATE = st.floats(0.0, 3.0)
 WEIGHT = st.sampled_from([0.0, 0.5, 1.0, 3.0])
@@ -174,8 +175,7 @@ def test_the_loop_for_large_sites_chooses_as_the_columns_do():
     rate = np.sort(rng.lognormal(-3.0, 1.0, 60))[::-1]
     weight = rng.uniform(0.5, 2.0, 60)
     by_columns, by_loop = (
-        best_valley._followed(choose(rate, weight, 2.0))
-        for choose in (best_valley._choose, best_valley._choose_in_a_loop)
+        nested._followed(choose(rate, weight, 2.0)) for choose in (nested._choose, nested._choose_in_a_loop)
     )
     assert by_columns.tolist() == by_loop.tolist()
 

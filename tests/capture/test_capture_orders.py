@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from recrawl.assess.blur_coherence import capture_blur
 from recrawl.capture import STRATEGIES, CaptureTerms
-from recrawl.capture.single_visit.baseline_orders import BreadthFirst, DepthFirst, HottestFirst, HottestLast
-from recrawl.capture.single_visit.sharc_single_visit import centred_start, organ_pipes
-from recrawl.capture.visit_revisit.pyramid import RevisitedStrategy, RevisitOrder
-from recrawl.capture.walk import LinkGraph, walk
+from recrawl.capture.pyramid import RevisitedStrategy, RevisitOrder
+from recrawl.capture.single_visit import BreadthFirst, DepthFirst, HottestFirst, HottestLast, centred_start, organ_pipes
+from recrawl.capture.strategy import LinkGraph, walk
 
 # The site of SHARC Figure 4.1: p0 → p1, p2; p1 → p3, p4; p2 → p5.
 SITE = LinkGraph(np.array([0, 2, 4, 5, 5, 5, 5]), np.array([1, 2, 3, 4, 5]))

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.assess.blur_coherence import capture_blur
-from recrawl.capture.parallel import side_by_side
-from recrawl.capture.single_visit.sharc_single_visit import organ_pipes
-from recrawl.capture.visit_revisit.sharc_optimal import sharc_optimal
+from recrawl.capture.pyramid import side_by_side
+from recrawl.capture.sharc_optimal import sharc_optimal
+from recrawl.capture.single_visit import organ_pipes
 
 HOST = np.array([0, 1, 0, 1, 0])
 DELAY = np.array([1.0, 2.5])

@@ -9,19 +9,18 @@ from hypothesis import strategies as st
 
 from recrawl.assess.blur_coherence import capture_blur, expected_coherence
 from recrawl.capture import STRATEGIES, CaptureTerms
-from recrawl.capture.single_visit.sharc_single_visit import centred_start, organ_pipes
-from recrawl.capture.visit_revisit.best_valley import best_valley
-from recrawl.capture.visit_revisit.pyramid import around_middle, pyramid, pyramid_lengths, sharc_revisits
-from recrawl.capture.visit_revisit.sharc_intervals import confidence_slots, schedule_intervals, sharc_intervals
-from recrawl.capture.visit_revisit.sharc_optimal import sharc_optimal
-from recrawl.capture.visit_revisit.sharc_selective import (
+from recrawl.capture.pyramid import around_middle, best_valley, pyramid, pyramid_lengths, sharc_revisits
+from recrawl.capture.sharc_intervals import confidence_slots, schedule_intervals, sharc_intervals
+from recrawl.capture.sharc_optimal import sharc_optimal
+from recrawl.capture.sharc_selective import (
     RankedByHeat,
     best_sacrifice,
     hopeless_pages,
     sacrificed_coherence,
     sharc_selective,
 )
-from recrawl.capture.visit_revisit.sharc_threshold import hopeful_pages, sharc_threshold
+from recrawl.capture.sharc_threshold import hopeful_pages, sharc_threshold
+from recrawl.capture.single_visit import centred_start, organ_pipes
 
 RATE = st.floats(0.0, 3.0)
 PAGES = st.lists(st.tuples(RATE, st.sampled_from([0.5, 1.0, 3.0])), min_size=1, max_size=6)

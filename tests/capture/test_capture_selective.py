@@ -6,12 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.capture import REVISITING, STRATEGIES, CaptureTerms
-from recrawl.capture.strategy import GivesUpPages, ProvesBound
-from recrawl.capture.visit_revisit.sharc_intervals import confidence_slots, schedule_intervals, shrinking
-from recrawl.capture.visit_revisit.sharc_optimal import optimal
-from recrawl.capture.visit_revisit.sharc_selective import SharcSelectiveOnline, hopeless_pages
-from recrawl.capture.visit_revisit.sharc_threshold import hopeful_pages
-from recrawl.capture.walk import LinkGraph, walk
+from recrawl.capture.sharc_intervals import confidence_slots, schedule_intervals, shrinking
+from recrawl.capture.sharc_optimal import optimal
+from recrawl.capture.sharc_selective import SharcSelectiveOnline, hopeless_pages
+from recrawl.capture.sharc_threshold import hopeful_pages
+from recrawl.capture.strategy import GivesUpPages, LinkGraph, ProvesBound, walk
 
 THAT_GIVE_UP = (
     "sharc-threshold",

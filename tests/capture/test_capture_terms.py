@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from recrawl.capture import EXPECTING, STRATEGIES, THRESHOLDED, CaptureTerms
-from recrawl.capture.walk import LinkGraph, walk
+from recrawl.capture.strategy import LinkGraph, walk
 
 PAGES = 60
 

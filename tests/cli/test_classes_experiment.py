@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 from click import unstyle
 
-from recrawl.predict.learners.class_learners import LEARNERS
 from recrawl.time import DAY
 from recrawl_lab.experiments.experiment_classes import PUBLISHED_LEARNERS, run
+from recrawl_lab.learners.class_learners import LEARNERS
 from recrawl_lab.recorded_versions import recorded_pages
 from recrawl_lab.trials.class_learning import FEATURES
 

@@ -7,7 +7,7 @@ import pytest
 
 from recrawl.app.predict.link_data import link_data
 from recrawl.errors import InputError
-from recrawl.predict.features.static_features import text_quality
+from recrawl.predict.static_features import text_quality
 
 EVENTS = [
     # site, page, t, kind, bulk, missing, net_int, net_ext, size

@@ -25,8 +25,8 @@ from recrawl.crawl.fit.fit_process import FitRequest, read_state, write_state
 from recrawl.crawl.fit.inline_fit import ScheduleFit
 from recrawl.errors import ExitCode
 from recrawl.model import Verdict, Visits
-from recrawl.predict.learners.prior_model import PriorModel
-from recrawl.predict.learners.prior_scores import ModelFit
+from recrawl.predict.prior_model import PriorModel
+from recrawl.predict.prior_scores import ModelFit
 from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
 from recrawl.schedule.policies.fixed_interval import FixedInterval
 from recrawl.schedule.politeness.host_politeness import PolitenessRules

@@ -13,8 +13,8 @@ from recrawl.app.workspace.workspace import open_workspace
 from recrawl.errors import ExitCode
 from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
 from recrawl.model import Capture, Verdict, Visits
-from recrawl.predict.features.feature_extraction import FeatureOptions, look_around, page_features
-from recrawl.predict.features.text_space import learn_semantics
+from recrawl.predict.feature_extraction import FeatureOptions, look_around, page_features
+from recrawl.predict.related_pages import learn_semantics
 from recrawl.time import DAY, to_iso
 from recrawl.transfer.page_contents import observations_before, page_evidence
 

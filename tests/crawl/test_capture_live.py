@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from recrawl.capture import OFFLINE, STRATEGIES
-from recrawl.capture.walk import LinkGraph, walk
+from recrawl.capture.strategy import LinkGraph, walk
 from recrawl.crawl.site_capture.capture_order import CaptureOrder
 from recrawl.crawl.visit.scope import ScopeKind, ScopeRules
 from recrawl.formats.columnar.capture_batches import ReadReport

@@ -5,8 +5,8 @@ import pytest
 
 from recrawl.model import Capture
 from recrawl.parse.parse_pool import MIB, ParseLimits, ParsePool
-from recrawl.predict.features.feature_extraction import page_features
-from recrawl.predict.features.url_features import bucket
+from recrawl.predict.feature_extraction import page_features
+from recrawl.predict.static_features import bucket
 from recrawl.time import DAY
 from recrawl.transfer import page_contents
 from recrawl.transfer.page_contents import ContentReader, page_evidence, read_content

@@ -23,11 +23,11 @@ from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
 from recrawl.schedule.policies.fixed_interval import FixedInterval, Uniform
 from recrawl.schedule.policies.valued import ValuedPolicy
 from recrawl.schedule.politeness.host_politeness import Politeness, PolitenessRules
-from recrawl.simulate.policy_replay import Replay
 from recrawl.simulate.sites import lognormal_rates, tree_site
 from recrawl.simulate.virtual_web import VirtualWeb, join
 from recrawl.store.open import open_store
 from recrawl.time import HOUR, VirtualClock
+from recrawl_testweb.policy_replay import Replay
 from recrawl_testweb.virtual_web_server import VirtualWebServer
 
 AGENT = "parity/1.0 (+https://example.org/)"

@@ -12,8 +12,7 @@ from recrawl.estimate.operational.operational_factors import ClosedGaps, expect,
 from recrawl.estimate.operational.operational_tables import CalendarTable, WeekTable
 from recrawl.estimate.operational.operational_time import OperationalTime
 from recrawl.model import Histories, Visits
-from recrawl.simulate.change_processes import BurstProcess, PoissonProcess, RhythmicProcess
-from recrawl.simulate.event_times import EventTimes
+from recrawl.simulate.change_processes import BurstProcess, EventTimes, PoissonProcess, RhythmicProcess
 from recrawl.simulate.sampling import IrregularVisits, PageTruth, RegularVisits, VisitSchedule, sample
 from recrawl.time import DAY, HOUR
 

@@ -8,26 +8,26 @@ import numpy as np
 
 from recrawl.assess import blur_coherence, prediction_scores
 from recrawl.assess.graph_layout import spanning_tree
-from recrawl.capture import STRATEGIES, CaptureTerms
-from recrawl.capture.single_visit import sharc_single_visit
-from recrawl.capture.visit_revisit import (
-    best_valley,
+from recrawl.capture import (
+    STRATEGIES,
+    CaptureTerms,
     pyramid,
     sharc_intervals,
     sharc_optimal,
     sharc_selective,
     sharc_threshold,
+    single_visit,
 )
-from recrawl.capture.walk import LinkGraph, walk
+from recrawl.capture.strategy import LinkGraph, walk
 from recrawl.detect import classify_change, known_after
 from recrawl.estimate import bias_reduced, mle, rate_classes
 from recrawl.estimate.interpolated import interpolate, update_model
 from recrawl.estimate.signals import changefreq_prior, exact_times
 from recrawl.model import UNCOUNTED, Capture, Histories, Pages, Verdict, Visits
 from recrawl.plan import crawl_time
-from recrawl.predict.features import static_features, url_features
-from recrawl.predict.related.look_back_look_around import link_targets, look_back_look_around
-from recrawl.predict.related.related_pages import RelatedPages
+from recrawl.predict import static_features
+from recrawl.predict.look_back_look_around import link_targets, look_back_look_around
+from recrawl.predict.related_pages import RelatedPages
 from recrawl.schedule.policies import datamonitor_rules, hacs_policy
 from recrawl.schedule.policies.historic_classes import historic_classes
 from recrawl.schedule.policies.policy_registry import ORACLES, POLICIES
@@ -218,7 +218,7 @@ def crawl_time_estimate(domains, max_threads):
 
 @golden("barbosa.directory_level")
 def directory_level(url):
-    return url_features.directory_level(url)
+    return static_features.directory_level(url)
 
 
 CLASSES = {"table2": rate_classes.TABLE_2, "table4": rate_classes.TABLE_4}
@@ -266,7 +266,7 @@ def blur_revisit(lam, tv, tr, delta):
 
 @golden("sharc.offline")
 def offline(lam, delta):
-    plan = sharc_single_visit.organ_pipes(floats(lam))
+    plan = single_visit.organ_pipes(floats(lam))
     end = (len(lam) - 1) * delta
     capture = floats(lam), plan.visit_times(0.0, delta), 0.0, end
     return {
@@ -279,8 +279,8 @@ def offline(lam, delta):
 
 @golden("sharc.offline_general")
 def offline_general(lam, delta, o_s, o_e):
-    start = sharc_single_visit.centred_start(len(lam), delta, o_s, o_e)
-    return sharc_single_visit.organ_pipes(floats(lam)).visit_times(start, delta)
+    start = single_visit.centred_start(len(lam), delta, o_s, o_e)
+    return single_visit.organ_pipes(floats(lam)).visit_times(start, delta)
 
 
 def walked(strategy, children, seeds, lam):
@@ -370,7 +370,7 @@ def selective_offline(lam, delta):
 
 @golden("sharc.selective_optimum")
 def selective_optimum(lam, delta):
-    inner_first = best_valley.best_valley(floats(lam), delta)
+    inner_first = pyramid.best_valley(floats(lam), delta)
     lengths = pyramid.pyramid_lengths(len(lam), delta, once=True)
     return {
         "optimal_expected_coherence": sharc_optimal.optimal(floats(lam), delta).expected_coherence,
@@ -453,12 +453,12 @@ def equal_frequency_bins(values, bins):
 
 @golden("lbla.is_internal")
 def is_internal(src, dst):
-    return url_features.is_internal(src, dst)
+    return static_features.is_internal(src, dst)
 
 
 @golden("lbla.url_depths")
 def url_depths(url):
-    return url_features.url_depths(url)._asdict()
+    return static_features.url_depths(url)._asdict()
 
 
 @golden("lbla.precision_at_percent")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.plan import crawl_forecast as forecasting
-from recrawl.plan.crawl_forecast import HostTreatment, PlannedCrawl, forecast, learn_growth
+from recrawl.plan import crawl_time as forecasting
+from recrawl.plan.crawl_time import HostTreatment, PlannedCrawl, forecast, learn_growth
 from recrawl.plan.download_times import Downloads, learn_downloads
 from recrawl.schedule.politeness.host_politeness import PolitenessRules
 from recrawl_lab.trials.crawl_time_trial import evaluate_kind, median_error

@@ -9,8 +9,16 @@ from hypothesis import strategies as st
 
 from recrawl.errors import ConfigError
 from recrawl.model import GammaBelief
-from recrawl.plan.budget_outcome import HostVisitLimits, budget_for, keep, keep_at_rates, keep_many, machines_for
-from recrawl.plan.slots import RequestCosts, fill_slots
+from recrawl.plan.budget_outcome import (
+    HostVisitLimits,
+    RequestCosts,
+    budget_for,
+    fill_slots,
+    keep,
+    keep_at_rates,
+    keep_many,
+    machines_for,
+)
 from recrawl.schedule.objectives import OBJECTIVES
 from recrawl.schedule.price.due_times import VisitDemand
 from recrawl.time import DAY, HOUR

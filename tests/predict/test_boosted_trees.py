@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from recrawl.predict.features.feature_table import Feature, FeatureGroup, table_of
-from recrawl.predict.learners import boosted_trees
-from recrawl.predict.learners.boosted_trees import BoostedTrees, grow
+from recrawl.predict import boosted_trees
+from recrawl.predict.boosted_trees import BoostedTrees, grow
+from recrawl.predict.feature_table import Feature, FeatureGroup, table_of
 
 
 @pytest.fixture(scope="module")

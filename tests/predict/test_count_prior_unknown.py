@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from recrawl.predict.features.feature_table import Feature, FeatureGroup, table_of
-from recrawl.predict.learners.count_prior import train
+from recrawl.predict.count_prior import train
+from recrawl.predict.feature_table import Feature, FeatureGroup, table_of
 from recrawl.time import DAY
 
 

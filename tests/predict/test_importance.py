@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from recrawl.predict.features.feature_table import Feature, FeatureGroup, PredictionTarget, table_of
-from recrawl.predict.learners.feature_importance import importances
-from recrawl.predict.learners.link_learners import LearnerSettings, fit
+from recrawl.predict.feature_table import Feature, FeatureGroup, PredictionTarget, table_of
+from recrawl_lab.learners.link_learners import LearnerSettings, fit, importances
 
 
 def test_the_feature_that_tells_is_needed_most():

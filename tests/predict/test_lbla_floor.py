@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from recrawl.assess.prediction_scores import precision_area
-from recrawl.predict.features.dynamic_features import count_columns, related_columns
-from recrawl.predict.features.feature_table import BASELINES, FeatureSet, PredictionTarget, choose, stacked, table_of
-from recrawl.predict.learners.link_learners import Learner, LearnerSettings, fit
-from recrawl.predict.related.look_back_look_around import PeriodCounts
-from recrawl.predict.related.related_pages import RelatedPages
+from recrawl.predict.feature_extraction import count_columns, related_columns
+from recrawl.predict.feature_table import BASELINES, FeatureSet, PredictionTarget, choose, stacked, table_of
+from recrawl.predict.look_back_look_around import PeriodCounts
+from recrawl.predict.related_pages import RelatedPages
+from recrawl_lab.learners.link_learners import Learner, LearnerSettings, fit
 
 DATA = Path(__file__).parents[1] / "data" / "links" / "links.npz"
 HASH = "d43a31c1c75906677b934cfbd2c7f75bb97bb5fdddebc37ee39fee2fd5f2558d"

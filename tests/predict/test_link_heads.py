@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from recrawl.predict.learners.link_learners import CountHead, FittedHead, fit_head
+from recrawl_lab.learners.link_learners import CountHead, FittedHead, fit_head
 
 MEAN = np.array([0.2, 1.0, 7.5])
 

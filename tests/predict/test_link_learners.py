@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from recrawl.errors import InputError, MissingExtraError
-from recrawl.predict.features.feature_table import (
+from recrawl.predict.feature_table import (
     Feature,
     FeatureGroup,
     FeatureSet,
@@ -15,7 +15,7 @@ from recrawl.predict.features.feature_table import (
     lbla_names,
     table_of,
 )
-from recrawl.predict.learners.link_learners import Learner, LearnerSettings, fit
+from recrawl_lab.learners.link_learners import Learner, LearnerSettings, fit
 
 SMALL = {"trees": 30, "rounds": 40, "rate": 0.1, "boosted_leaf": 10}
 EVERY = [

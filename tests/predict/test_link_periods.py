@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.predict.features.page_versions import PageVersions
-from recrawl.predict.related.look_back_look_around import (
+from recrawl.predict.look_back_look_around import (
     LinkPeriods,
     change_rate,
     lags,
@@ -14,6 +13,7 @@ from recrawl.predict.related.look_back_look_around import (
     mean_known,
     period_counts,
 )
+from recrawl.predict.page_versions import PageVersions
 
 rows = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 60), st.integers(0, 3), st.booleans()),

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.predict.features.page_versions import PageGraph, TimedLinks
-from recrawl.predict.features.static_features import DAMPING, link_ranks
+from recrawl.predict.page_versions import PageGraph, TimedLinks
+from recrawl.predict.static_features import DAMPING, link_ranks
 
 graphs = st.integers(1, 12).flatmap(
     lambda n: st.tuples(

@@ -7,11 +7,10 @@ import pytest
 
 from recrawl.errors import InputError
 from recrawl.model import GammaBelief
-from recrawl.predict.features.feature_table import Feature, FeatureGroup, table_of
-from recrawl.predict.features.first_sight import ObservationCounts
-from recrawl.predict.learners.feature_importance import contributions
-from recrawl.predict.learners.prior_model import ModelCard, ModelScore, model_card
-from recrawl.predict.learners.prior_scores import ModelDrift, ModelFit, PriorTally, tally_counts, worst
+from recrawl.predict.feature_extraction import ObservationCounts
+from recrawl.predict.feature_table import Feature, FeatureGroup, table_of
+from recrawl.predict.prior_model import ModelCard, ModelScore, contributions, model_card
+from recrawl.predict.prior_scores import ModelDrift, ModelFit, PriorTally, tally_counts, worst
 from recrawl.time import DAY
 
 PRIORS = {"model": 0.3, "all pages": 0.5, "host": 0.4}

@@ -8,8 +8,8 @@ import pytest
 from recrawl.estimate.posterior.gamma_posterior import UNKNOWN_RATE
 from recrawl.model import Histories
 from recrawl.model.arrays import offsets_of
-from recrawl.predict.related import url_clusters
-from recrawl.predict.related.url_clusters import section_id
+from recrawl.predict import url_clusters
+from recrawl.predict.url_clusters import section_id
 
 
 def population(rates, observations=10):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from recrawl.model import Histories, Verdict, Visits
-from recrawl.predict.features.first_sight import observation_counts
+from recrawl.predict.feature_extraction import observation_counts
 from recrawl.time import DAY
 
 

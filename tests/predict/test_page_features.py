@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.predict.features.feature_extraction import FeatureEvidence, FeatureOptions, look_around, page_features
-from recrawl.predict.features.feature_table import FeatureGroup
-from recrawl.predict.features.page_versions import COLUMNS, PageTexts, PageVersions, TimedLinks
-from recrawl.predict.features.text_space import learn_semantics
+from recrawl.predict.feature_extraction import FeatureEvidence, FeatureOptions, look_around, page_features
+from recrawl.predict.feature_table import FeatureGroup
+from recrawl.predict.page_versions import COLUMNS, PageTexts, PageVersions, TimedLinks
+from recrawl.predict.related_pages import learn_semantics
 from recrawl.time import DAY
 
 NOW = 100 * DAY

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.predict.features.page_versions import PageVersions, picked
+from recrawl.predict.page_versions import PageVersions, picked
 
 observations = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 20)), max_size=30)
 

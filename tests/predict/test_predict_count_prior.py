@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from recrawl.errors import InputError
-from recrawl.predict.features.feature_table import Feature, FeatureGroup, FeatureTable, table_of
-from recrawl.predict.learners.count_prior import count_likelihood, train
+from recrawl.predict.count_prior import count_likelihood, train
+from recrawl.predict.feature_table import Feature, FeatureGroup, FeatureTable, table_of
 from recrawl.time import DAY
 
 SHAPE = 2.0

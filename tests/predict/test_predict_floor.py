@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from recrawl.app.predict.model_training import material
-from recrawl.predict.learners.prior_scores import evaluate_split, splits
+from recrawl.predict.prior_scores import evaluate_split, splits
 
 pytestmark = pytest.mark.slow
 

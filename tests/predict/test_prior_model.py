@@ -9,9 +9,9 @@ import pytest
 from recrawl.errors import InputError, MissingExtraError
 from recrawl.estimate.posterior.gamma_posterior import fit_prior
 from recrawl.model import GammaBelief, Histories, Verdict, Visits
-from recrawl.predict.features.first_sight import ObservationCounts, first_sight, observation_counts, site_ids
-from recrawl.predict.features.page_versions import PageVersions
-from recrawl.predict.learners.prior_model import (
+from recrawl.predict.feature_extraction import ObservationCounts, first_sight, observation_counts, site_ids
+from recrawl.predict.page_versions import PageVersions
+from recrawl.predict.prior_model import (
     CHANGES,
     LINK_EVENTS,
     NEW_LINKS,
@@ -20,7 +20,7 @@ from recrawl.predict.learners.prior_model import (
     read_model,
     train_model,
 )
-from recrawl.predict.learners.prior_scores import coverage, evaluate_prior
+from recrawl.predict.prior_scores import coverage, evaluate_prior
 from recrawl.time import DAY
 
 

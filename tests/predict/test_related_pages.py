@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.predict.features.text_space import learn_text_space
-from recrawl.predict.related.related_pages import RelatedPages, compare_all, descend, related_pages, within_clusters
+from recrawl.predict.related_pages import (
+    RelatedPages,
+    compare_all,
+    descend,
+    learn_text_space,
+    related_pages,
+    within_clusters,
+)
 
 
 def topics(n, rng, *, count=20, dimensions=16):

@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.predict.features.page_versions import PageTexts
-from recrawl.predict.features.static_features import text_qualities, text_quality
-from recrawl.predict.features.text_space import (
+from recrawl.predict.page_versions import PageTexts
+from recrawl.predict.related_pages import (
     DIMENSIONS,
     REDUCED,
     alike_axes,
@@ -16,6 +15,7 @@ from recrawl.predict.features.text_space import (
     learn_text_space,
     reduced,
 )
+from recrawl.predict.static_features import text_qualities, text_quality
 
 SUBJECTS = {
     "sea": "wave tide ship harbour sail anchor gull salt coast reef",

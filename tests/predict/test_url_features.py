@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.errors import InputError
-from recrawl.predict.features.url_features import directory_level, is_internal, url_depths, url_features
+from recrawl.predict.static_features import directory_level, is_internal, url_depths, url_features
 
 segment = st.text("abcxyz019-", min_size=1, max_size=8)
 

@@ -15,9 +15,8 @@ from recrawl.app.compare.collections_data import collections
 from recrawl.estimate.operational.cluster_intensity import RANGE
 from recrawl.schedule.learning.online_fit import OnlineFit
 from recrawl.simulate.benchmark_field import BenchmarkField, field_of_all
-from recrawl.simulate.benchmark_policies import entry
-from recrawl.simulate.event_times import EventTimes
-from recrawl.simulate.policy_benchmark import BenchmarkRules, compete
+from recrawl.simulate.change_processes import EventTimes
+from recrawl.simulate.policy_benchmark import BenchmarkRules, compete, entry
 from recrawl.simulate.sampling import PageTruth
 from recrawl.time import DAY
 

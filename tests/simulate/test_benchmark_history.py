@@ -6,9 +6,8 @@ import numpy as np
 
 from recrawl.model import Histories
 from recrawl.simulate.benchmark_field import BenchmarkField, field_from_histories, visits_per_page
-from recrawl.simulate.benchmark_policies import entry
-from recrawl.simulate.event_times import EventTimes
-from recrawl.simulate.policy_benchmark import BenchmarkRules, compete
+from recrawl.simulate.change_processes import EventTimes
+from recrawl.simulate.policy_benchmark import BenchmarkRules, compete, entry
 from recrawl.simulate.sampling import PageTruth
 from recrawl.time import DAY
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.predict.features.feature_extraction import FeatureEvidence
-from recrawl.predict.features.page_versions import PageVersions
-from recrawl.simulate.collection import Events, collect
+from recrawl.predict.feature_extraction import FeatureEvidence
+from recrawl.predict.page_versions import PageVersions
+from recrawl.simulate.sampling import Events, collect
 from recrawl.time import DAY
 from recrawl_lab.trials.bin_trial import nearness, predicted, predicted_bins
 from recrawl_lab.trials.rate_training import AHEAD, WHOLE, RecordedPages, pooled, sitemap_training, training_pages

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from recrawl.simulate.collection import Events, collect
+from recrawl.simulate.sampling import Events, collect
 from recrawl.simulate.virtual_web import WebLinks
 from recrawl.time import DAY
 from recrawl_lab.trials.capture_recorded import (

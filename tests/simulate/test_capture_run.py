@@ -6,10 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.capture import OFFLINE, REVISITING, STRATEGIES, CaptureTerms
-from recrawl.capture.walk import LinkGraph
+from recrawl.capture.strategy import LinkGraph
 from recrawl.model import Verdict
-from recrawl.simulate.change_processes import WholeGapProcess
-from recrawl.simulate.event_times import EventTimes
+from recrawl.simulate.change_processes import EventTimes, WholeGapProcess
 from recrawl.simulate.simulated_capture import VirtualSite, capture_named, thesis_site, tree_graph
 from recrawl_lab.trials.capture_published import PublishedRow
 from recrawl_lab.trials.capture_trial import StrategyEntry, run_trials

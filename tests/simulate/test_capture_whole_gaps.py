@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.assess.blur_coherence import average_blur
-from recrawl.capture.single_visit.sharc_single_visit import organ_pipes
+from recrawl.capture.single_visit import organ_pipes
 from recrawl.simulate.sites import power_rates
 from recrawl_lab.trials.capture_trial import expected_blur, page_coherence
 

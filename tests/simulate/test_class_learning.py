@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.predict.features.feature_table import Feature, FeatureGroup, table_of
-from recrawl.predict.learners.class_learners import LEARNERS
+from recrawl.predict.feature_table import Feature, FeatureGroup, table_of
+from recrawl_lab.learners.class_learners import LEARNERS
 from recrawl_lab.trials.class_learning import FEATURES, FEWEST, table_1
 from recrawl_lab.trials.class_trial import balanced
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from recrawl.errors import InputError
-from recrawl.simulate.collection import Events, collect
+from recrawl.simulate.sampling import Events, collect
 from recrawl.time import DAY
 from recrawl_lab.experiments.experiment_classes import PUBLISHED, run
 from recrawl_lab.trials.class_trial import SCALES, STARTS, classify, first_classes, grouped, methods, prepare

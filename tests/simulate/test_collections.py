@@ -5,7 +5,7 @@ import pytest
 
 from recrawl.formats.columnar.dataset import read_dataset
 from recrawl.formats.git.change_log import LoggedChange
-from recrawl.simulate.collection import Events, collect
+from recrawl.simulate.sampling import Events, collect
 from recrawl.time import DAY, HOUR
 
 ADD, MOD, DEL = "add", "mod", "del"

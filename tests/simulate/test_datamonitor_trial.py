@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recrawl.simulate.collection import Events, collect
+from recrawl.simulate.sampling import Events, collect
 from recrawl.time import DAY
 from recrawl_lab.experiments.experiment_datamonitor import run
 from recrawl_lab.trials.datamonitor_trial import CLASSES, YEAR, documents, try_strategy

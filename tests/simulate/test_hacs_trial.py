@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from recrawl.errors import InputError
-from recrawl.simulate.event_times import EventTimes
+from recrawl.simulate.change_processes import EventTimes
 from recrawl.simulate.sampling import PageTruth, RegularVisits
 from recrawl.time import DAY, WEEK
 from recrawl_lab.experiments.experiment_hacs import PUBLISHED, run, updates

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from recrawl.app.predict.link_data import RecordedLinks
-from recrawl.predict.features.feature_extraction import FeatureEvidence
-from recrawl.predict.features.page_versions import PageTexts, PageVersions
+from recrawl.predict.feature_extraction import FeatureEvidence
+from recrawl.predict.page_versions import PageTexts, PageVersions
 from recrawl.time import DAY
 from recrawl_lab.trials.lbla_splits import OTHER_SITES, SAME_SITES, LblaPlan, splits
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from recrawl.assess.prediction_scores import precision_area
-from recrawl.predict.features.feature_extraction import FeatureEvidence, FeatureOptions, look_around
-from recrawl.predict.features.feature_table import FeatureSet, PredictionTarget
-from recrawl.predict.features.page_versions import PageTexts, PageVersions
-from recrawl.predict.features.text_space import learn_semantics
-from recrawl.predict.learners.link_learners import Learner, LearnerSettings
+from recrawl.predict.feature_extraction import FeatureEvidence, FeatureOptions, look_around
+from recrawl.predict.feature_table import FeatureSet, PredictionTarget
+from recrawl.predict.page_versions import PageTexts, PageVersions
+from recrawl.predict.related_pages import learn_semantics
 from recrawl.time import DAY
+from recrawl_lab.learners.link_learners import Learner, LearnerSettings
 from recrawl_lab.trials.lbla_trial import CONTESTANTS, LblaTrial, examples, pooled
 
 WEEK = 7 * DAY

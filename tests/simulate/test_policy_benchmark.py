@@ -17,11 +17,9 @@ from recrawl.schedule.policies.fixed_interval import FixedInterval, Uniform
 from recrawl.schedule.policies.policy_registry import ORACLES
 from recrawl.schedule.policies.valued import ValuedPolicy
 from recrawl.simulate.benchmark_field import BenchmarkField, field_of, field_of_all
-from recrawl.simulate.benchmark_policies import NAMES, SAME_AT_A_BUDGET, entry
 from recrawl.simulate.benchmark_score import METRICS
-from recrawl.simulate.change_processes import PoissonProcess
-from recrawl.simulate.event_times import EventTimes
-from recrawl.simulate.policy_benchmark import BenchmarkRules, compete
+from recrawl.simulate.change_processes import EventTimes, PoissonProcess
+from recrawl.simulate.policy_benchmark import NAMES, SAME_AT_A_BUDGET, BenchmarkRules, compete, entry
 from recrawl.simulate.sampling import PageTruth
 from recrawl.time import DAY
 

@@ -11,9 +11,9 @@ from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
 from recrawl.schedule.policies.fixed_interval import FixedInterval, Uniform
 from recrawl.schedule.policies.valued import ValuedPolicy
 from recrawl.schedule.politeness.host_politeness import Politeness, PolitenessRules
-from recrawl.simulate.policy_replay import Replay
 from recrawl.simulate.sites import synthetic_web
 from recrawl.time import DAY, HOUR
+from recrawl_testweb.policy_replay import Replay
 
 WEB = synthetic_web(pages=60, start=1.79e9, days=10, seed=5, hot=0.7)
 PAUSE = 30.0

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.predict.features.feature_extraction import FeatureEvidence
-from recrawl.predict.features.page_versions import PageVersions, TimedLinks
+from recrawl.predict.feature_extraction import FeatureEvidence
+from recrawl.predict.page_versions import PageVersions, TimedLinks
 from recrawl_lab.trials.rate_training import known_only, observations_at
 
 URLS = tuple(f"http://a.test/{place}/" for place in range(4))

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.model import Histories, Verdict
-from recrawl.simulate.change_processes import PoissonProcess
-from recrawl.simulate.event_times import EventTimes
+from recrawl.simulate.change_processes import EventTimes, PoissonProcess
 from recrawl.simulate.sampling import AdaptiveVisits, IrregularVisits, PageTruth, RegularVisits, sample
 from recrawl.time import DAY
 

@@ -1,4 +1,4 @@
-"""Blur of a collection that is crawled on and on: expected changes between a moment and what is shown for it.
+r"""Blur of a collection that is crawled on and on: expected changes between a moment and what is shown for it.
 
 A capture of a site has one or two observations per page; a collection has any number. The blur of a page over a span is
 

@@ -1,4 +1,4 @@
-"""What a capture was really worth, from the exact times of all changes: actual blur and actual incoherence.
+r"""What a capture was really worth, from the exact times of all changes: actual blur and actual incoherence.
 
 Blur counts, for a moment t asked for, the changes between t and the version shown. A change at h lies in between for
 every t before it if the version is later, and for every t after it if the version is earlier. So over an observation

@@ -13,14 +13,21 @@ from types import MappingProxyType
 
 import numpy as np
 
-from recrawl.capture.single_visit.baseline_orders import BreadthFirst, DepthFirst, HottestFirst, HottestLast, by_utility
-from recrawl.capture.single_visit.sharc_single_visit import SharcOnline, organ_pipes
+from recrawl.capture.pyramid import RevisitedStrategy, RevisitOrder, sharc_revisits
+from recrawl.capture.sharc_intervals import SharcIntervalsOnline, place_and_shrink
+from recrawl.capture.sharc_optimal import prove
+from recrawl.capture.sharc_selective import SharcSelectiveOnline, select
+from recrawl.capture.sharc_threshold import SharcThresholdOutermost, divide
+from recrawl.capture.single_visit import (
+    BreadthFirst,
+    DepthFirst,
+    HottestFirst,
+    HottestLast,
+    SharcOnline,
+    by_utility,
+    organ_pipes,
+)
 from recrawl.capture.strategy import CaptureTerms, KnownPages, PlanDecision, ProvenBound, Strategy, StrategyTraits
-from recrawl.capture.visit_revisit.pyramid import RevisitedStrategy, RevisitOrder, sharc_revisits
-from recrawl.capture.visit_revisit.sharc_intervals import SharcIntervalsOnline, place_and_shrink
-from recrawl.capture.visit_revisit.sharc_optimal import prove
-from recrawl.capture.visit_revisit.sharc_selective import SharcSelectiveOnline, select
-from recrawl.capture.visit_revisit.sharc_threshold import SharcThresholdOutermost, divide
 from recrawl.model import CapturePlan, FloatArray, IntArray
 
 Planner = Callable[[FloatArray, FloatArray], CapturePlan | PlanDecision]

@@ -24,10 +24,9 @@ import numpy.typing as npt
 
 from recrawl.estimate.signals.exact_times import MOMENT
 from recrawl.model import BoolArray, FloatArray, Histories, IntArray, Pages
-from recrawl.predict.related.url_clusters import UrlClusters
-from recrawl.simulate.collection import Collection
-from recrawl.simulate.event_times import EventTimes
-from recrawl.simulate.sampling import PageTruth
+from recrawl.predict.url_clusters import UrlClusters
+from recrawl.simulate.change_processes import EventTimes
+from recrawl.simulate.sampling import Collection, PageTruth
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,9 @@ import numpy as np
 
 from recrawl.assess.blur_coherence import actual_blur, average_blur, expected_coherence
 from recrawl.capture import OFFLINE, REVISITING, STRATEGIES, CaptureTerms, Strategy
-from recrawl.capture.walk import LinkGraph, walk
+from recrawl.capture.strategy import LinkGraph, walk
 from recrawl.model import CapturePlan, ChangeKind, FloatArray, IntArray, Outcome, Verdict, Visits
-from recrawl.simulate.change_processes import ChangeProcess, PoissonProcess
-from recrawl.simulate.event_times import EventTimes
+from recrawl.simulate.change_processes import ChangeProcess, EventTimes, PoissonProcess
 from recrawl.simulate.sites import power_rates
 
 Leaves = Literal["cold", "hot"]

@@ -15,8 +15,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from recrawl.model import BoolArray, ByteArray, FloatArray, IntArray
-from recrawl.simulate.change_processes import BurstProcess, ChangeProcess, PoissonProcess, RhythmicProcess
-from recrawl.simulate.event_times import EventTimes
+from recrawl.simulate.change_processes import BurstProcess, ChangeProcess, EventTimes, PoissonProcess, RhythmicProcess
 from recrawl.simulate.virtual_web import PageKind, VirtualWeb, WebLinks, join
 from recrawl.time import DAY, HOUR
 

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recrawl.model import BoolArray, ByteArray, FloatArray, IntArray
-from recrawl.simulate.event_times import EventTimes
+from recrawl.simulate.change_processes import EventTimes
 
 
 class PageKind(enum.IntEnum):

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recrawl.capture.strategy import CaptureTerms, Strategy, StrategyTraits
-from recrawl.capture.walk import LinkGraph, walk
+from recrawl.capture.strategy import CaptureTerms, LinkGraph, Strategy, StrategyTraits, walk
 from recrawl.model import FloatArray, IntArray
 from recrawl.testing.checks import pickled
 

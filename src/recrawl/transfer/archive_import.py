@@ -26,7 +26,7 @@ from recrawl.errors import InputError
 from recrawl.formats.atomic_files import is_file_name
 from recrawl.formats.columnar.capture_batches import NO_STATUS, ReadReport, RecordKind
 from recrawl.model import AnyArray, BoolArray, IntArray
-from recrawl.predict.features.url_features import url_depths
+from recrawl.predict.static_features import url_depths
 from recrawl.store import store_values
 from recrawl.store.base import Store
 from recrawl.store.store_values import CaptureColumns, ImportMark

@@ -23,10 +23,9 @@ from recrawl.errors import require
 from recrawl.model import Capture, FloatArray, IntArray, Verdict
 from recrawl.model.plurals import counted
 from recrawl.parse.parse_pool import OverBudgetError, ParsePool
-from recrawl.predict.features.feature_extraction import FeatureEvidence
-from recrawl.predict.features.page_versions import PageTexts, PageVersions, TimedLinks
-from recrawl.predict.features.static_features import text_quality
-from recrawl.predict.features.url_features import bucket, is_internal
+from recrawl.predict.feature_extraction import FeatureEvidence
+from recrawl.predict.page_versions import PageTexts, PageVersions, TimedLinks
+from recrawl.predict.static_features import bucket, is_internal, text_quality
 from recrawl.store.base import Store
 from recrawl.store.store_values import REVISIT, CaptureColumns
 from recrawl.time import DAY
@@ -47,7 +46,7 @@ class PageContent:
     """The contents of one capture."""
 
     counts: dict[str, float]
-    """By the names of the columns of :class:`recrawl.predict.features.page_versions.PageVersions`."""
+    """By the names of the columns of :class:`recrawl.predict.page_versions.PageVersions`."""
     mime: int
     text: str
     digest: bytes

@@ -27,8 +27,7 @@ from recrawl.formats.warc.warc_fields import parse_date, target_of, text_of_byte
 from recrawl.formats.warc.warc_reader import opened
 from recrawl.formats.warc.warc_stream import ReadWindow, records
 from recrawl.model import BoolArray, FloatArray, IntArray
-from recrawl.plan.crawl_forecast import HostTreatment, PlannedCrawl
-from recrawl.plan.crawl_time import DEFAULT_DELAY
+from recrawl.plan.crawl_time import DEFAULT_DELAY, HostTreatment, PlannedCrawl
 from recrawl.plan.download_times import Downloads
 from recrawl.schedule.politeness.host_politeness import PolitenessRules
 from recrawl.urls import host_of

@@ -108,7 +108,7 @@ def steps(tables: Collection[str], *, alone: bool) -> int:
 def _data(split: LblaSplit, trial: LblaTrial, links: str) -> Iterable[LblaNumber]:
     import numpy as np
 
-    from recrawl.predict.features.feature_table import PredictionTarget
+    from recrawl.predict.feature_table import PredictionTarget
 
     told = {
         "examples to learn from": float(len(trial.train.table)),
@@ -121,8 +121,8 @@ def _data(split: LblaSplit, trial: LblaTrial, links: str) -> Iterable[LblaNumber
 
 
 def _rates(trial: LblaTrial, links: str) -> Iterable[LblaNumber]:
-    from recrawl.predict.features.feature_table import FeatureSet
-    from recrawl.predict.learners.link_learners import Learner
+    from recrawl.predict.feature_table import FeatureSet
+    from recrawl_lab.learners.link_learners import Learner
 
     for features in FeatureSet:
         # The page's own past is no feature here, so PAGE would be STATIC once more.
@@ -133,8 +133,8 @@ def _rates(trial: LblaTrial, links: str) -> Iterable[LblaNumber]:
 
 
 def _presence(split: LblaSplit, trial: LblaTrial, links: str) -> Iterable[LblaNumber]:
-    from recrawl.predict.features.feature_table import FeatureSet
-    from recrawl.predict.learners.link_learners import Learner
+    from recrawl.predict.feature_table import FeatureSet
+    from recrawl_lab.learners.link_learners import Learner
 
     learner = Learner.EXTRA_TREES
     sets = [one for one in FeatureSet if one not in {FeatureSet.ALL, FeatureSet.LBLA}]
@@ -150,8 +150,8 @@ def _presence(split: LblaSplit, trial: LblaTrial, links: str) -> Iterable[LblaNu
 
 
 def _learners(trial: LblaTrial, links: str) -> Iterable[LblaNumber]:
-    from recrawl.predict.features.feature_table import FeatureSet, PredictionTarget
-    from recrawl.predict.learners.link_learners import Learner
+    from recrawl.predict.feature_table import FeatureSet, PredictionTarget
+    from recrawl_lab.learners.link_learners import Learner
 
     for features in (FeatureSet.LBLA, FeatureSet.ALL):
         for learner in Learner:
@@ -168,7 +168,7 @@ def _learners(trial: LblaTrial, links: str) -> Iterable[LblaNumber]:
 
 
 def _orders(trial: LblaTrial, links: str, only: Collection[str] = ()) -> Iterable[LblaNumber]:
-    from recrawl.predict.features.feature_table import PredictionTarget
+    from recrawl.predict.feature_table import PredictionTarget
     from recrawl_lab.trials.lbla_trial import CONTESTANTS
 
     predictors = [one for one in CONTESTANTS if not only or one.name in only]
@@ -196,8 +196,8 @@ def _importance(split: LblaSplit, trial: LblaTrial, links: str) -> Iterable[Lbla
     # A thousand questions to a model: once for each time is enough.
     if split.draw or not split.same_sites:
         return
-    from recrawl.predict.features.feature_table import FeatureSet
-    from recrawl.predict.learners.link_learners import Learner
+    from recrawl.predict.feature_table import FeatureSet
+    from recrawl_lab.learners.link_learners import Learner
 
     found = trial.importance(links, FeatureSet.ALL, Learner.HISTOGRAM_BOOSTING, repeats=1)
     yield from (LblaNumber(links, IMPORTANCE, one.name, "loss of balanced accuracy", one.loss) for one in found)

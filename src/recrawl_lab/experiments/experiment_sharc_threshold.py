@@ -69,7 +69,7 @@ that, hopeless ones are moved outwards. Pages expected to change between visit a
 def _shrinking_grid(settings: Mapping[float, PublishedRow]) -> str:
     """What shrinking does to the expected coherence, by skew and threshold (reading 003.24)."""
     from recrawl.app.result_tables import markdown_table
-    from recrawl.capture.visit_revisit.sharc_intervals import shrinking
+    from recrawl.capture.sharc_intervals import shrinking
     from recrawl.simulate.sites import power_rates
     from recrawl_lab.trials.capture_published import THRESHOLDS
 

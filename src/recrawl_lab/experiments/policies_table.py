@@ -17,8 +17,8 @@ from recrawl.app.result_tables import markdown_table
 from recrawl.assess.prediction_scores import MeanInterval
 from recrawl.model.plurals import counted
 from recrawl.schedule.policies.policy_registry import ORACLES
-from recrawl.simulate.benchmark_policies import NAMED, OURS, OURS_FOR_CHANGES, OWN_MEASURE, SAME_AT_A_BUDGET, YARDSTICK
 from recrawl.simulate.benchmark_score import HIGHER_IS_BETTER
+from recrawl.simulate.policy_benchmark import NAMED, OURS, OURS_FOR_CHANGES, OWN_MEASURE, SAME_AT_A_BUDGET, YARDSTICK
 
 if TYPE_CHECKING:
     from recrawl.app.compare.benchmark_runs import BenchmarkRun
@@ -337,7 +337,7 @@ class GrandTable:
         """Median over collections of staleness in units of that of another policy; of the best named one if ""."""
         import numpy as np
 
-        from recrawl.simulate.benchmark_policies import NAMED
+        from recrawl.simulate.policy_benchmark import NAMED
 
         others = [than] if than else [name for name in self.policies if name in NAMED]
         ratios = []
@@ -373,7 +373,7 @@ class GrandTable:
 
     def report(self) -> str:
         """What it decides, the summary, ours against the best of the others, and the whole grid."""
-        from recrawl.simulate.benchmark_policies import OURS, OURS_FOR_CHANGES, YARDSTICK
+        from recrawl.simulate.policy_benchmark import OURS, OURS_FOR_CHANGES, YARDSTICK
 
         pages = sum(len(field) for field in self.fields.values())
         budgets = ", ".join(f"{budget:g}" for budget in self.budgets)
@@ -399,7 +399,7 @@ class GrandTable:
 
     def _summary(self, metric: str) -> str:
         from recrawl.app.result_tables import markdown_table
-        from recrawl.simulate.benchmark_policies import labelled
+        from recrawl.simulate.policy_benchmark import labelled
 
         rows = [
             [labelled(policy), *(dashed(self._median(policy, budget, metric), 3) for budget in self.budgets)]
@@ -440,7 +440,7 @@ class GrandTable:
 
     def _duel(self, field: str, budget: float, metric: str, ours: str) -> list[str]:
         from recrawl.app.compare.benchmark_runs import BenchmarkRun
-        from recrawl.simulate.benchmark_policies import NAMED, YARDSTICK
+        from recrawl.simulate.policy_benchmark import NAMED, YARDSTICK
 
         def shown(policy: str) -> str:
             return dashed(self.ratio(field, policy, budget, metric), 4)
@@ -459,7 +459,7 @@ class GrandTable:
         """For each budget, a row a policy and a column a collection; the best of a column, but oracles, is bold."""
         from recrawl.app.result_tables import markdown_table
         from recrawl.schedule.policies.policy_registry import ORACLES
-        from recrawl.simulate.benchmark_policies import labelled
+        from recrawl.simulate.policy_benchmark import labelled
 
         tables = []
         for budget in self.budgets:
@@ -491,7 +491,7 @@ class GrandTable:
 
         The same in all panels, so that each policy has one colour.
         """
-        from recrawl.simulate.benchmark_policies import NAMED, OURS, OURS_FOR_CHANGES, SAME_AT_A_BUDGET, YARDSTICK
+        from recrawl.simulate.policy_benchmark import NAMED, OURS, OURS_FOR_CHANGES, SAME_AT_A_BUDGET, YARDSTICK
 
         middle = self.budgets[len(self.budgets) // 2]
         shown = [name for name in (YARDSTICK, OURS, OURS_FOR_CHANGES) if name in self.policies]
@@ -507,7 +507,7 @@ class GrandTable:
         import numpy as np
 
         from recrawl.app.result_tables import PlotLine
-        from recrawl.simulate.benchmark_policies import OURS
+        from recrawl.simulate.policy_benchmark import OURS
 
         held = [budget for budget in self.budgets if not isnan(self._median(policy, budget, metric))]
         spread = [np.quantile(self._over_fields(policy, budget, metric), [0.25, 0.5, 0.75]) for budget in held]

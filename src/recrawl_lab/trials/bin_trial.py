@@ -18,11 +18,11 @@ import numpy as np
 
 from recrawl.assess.prediction_scores import MeanInterval, ratio_with_interval, spearman
 from recrawl.model import FloatArray, IntArray
-from recrawl.predict.features.feature_table import FeatureTable
-from recrawl.predict.features.static_features import SIGNS
-from recrawl.predict.learners.class_learners import LEARNERS
-from recrawl.predict.related import url_clusters
-from recrawl.predict.related.url_clusters import UrlClusters
+from recrawl.predict import url_clusters
+from recrawl.predict.feature_table import FeatureTable
+from recrawl.predict.static_features import SIGNS
+from recrawl.predict.url_clusters import UrlClusters
+from recrawl_lab.learners.class_learners import LEARNERS
 from recrawl_lab.trials.rate_training import AGE, RateTraining, known_only
 
 

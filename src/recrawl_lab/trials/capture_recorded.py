@@ -1,6 +1,6 @@
 """Recorded sites as virtual sites: the pages that were there at a moment, and everything that happened to them after.
 
-What counts as a change is what counts for :mod:`recrawl.simulate.collection`; that a page goes away, or comes back, is
+What counts as a change is what counts for :mod:`recrawl.simulate.sampling`; that a page goes away, or comes back, is
 a change too: anyone who looks again finds another thing. Pages born later are not part of a capture.
 
 A record holds the links that authors wrote, not those of menus and lists, so much of a site cannot be reached by it.
@@ -24,17 +24,16 @@ from typing import Literal
 import numpy as np
 
 from recrawl.capture import REVISITING, CaptureTerms
-from recrawl.capture.visit_revisit.sharc_optimal import optimal
-from recrawl.capture.walk import LinkGraph
+from recrawl.capture.sharc_optimal import optimal
+from recrawl.capture.strategy import LinkGraph
 from recrawl.estimate.estimator import RateEvidence
 from recrawl.estimate.posterior.posterior_estimators import Posterior
 from recrawl.estimate.signals import changefreq_prior, exact_times
 from recrawl.model import FloatArray, GridBelief, Histories, IntArray
 from recrawl.model.arrays import offsets_of, starts_of_runs
-from recrawl.predict.related.url_clusters import UrlClusters
-from recrawl.simulate.collection import Collection
-from recrawl.simulate.event_times import EventTimes
-from recrawl.simulate.sampling import PageTruth, RegularVisits, sample
+from recrawl.predict.url_clusters import UrlClusters
+from recrawl.simulate.change_processes import EventTimes
+from recrawl.simulate.sampling import Collection, PageTruth, RegularVisits, sample
 from recrawl.simulate.simulated_capture import SimulatedQuality, VirtualSite, capture_named, slots
 from recrawl.simulate.virtual_web import WebLinks
 from recrawl.time import WEEK

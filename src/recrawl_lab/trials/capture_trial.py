@@ -25,8 +25,7 @@ import numpy as np
 
 from recrawl.capture import CaptureTerms
 from recrawl.model import FloatArray
-from recrawl.simulate.change_processes import ChangeProcess, PoissonProcess
-from recrawl.simulate.event_times import EventTimes
+from recrawl.simulate.change_processes import ChangeProcess, EventTimes, PoissonProcess
 from recrawl.simulate.simulated_capture import (
     SimulatedCapture,
     VirtualSite,

@@ -9,8 +9,8 @@ from types import MappingProxyType
 import numpy as np
 
 from recrawl.model import IntArray
-from recrawl.predict.features.feature_table import FeatureTable
-from recrawl.predict.learners.class_learners import LEARNERS, wrapper_selection
+from recrawl.predict.feature_table import FeatureTable
+from recrawl_lab.learners.class_learners import LEARNERS, wrapper_selection
 from recrawl_lab.trials.class_trial import balanced
 from recrawl_lab.trials.rate_training import known_only
 

@@ -23,14 +23,14 @@ import numpy as np
 
 from recrawl.estimate.rate_classes import TABLE_4, ChangeClasses, kmeans_1d
 from recrawl.model import FloatArray, IntArray, Pages
-from recrawl.predict.learners.class_learners import TreeModel, learn_tree
-from recrawl.predict.related import url_clusters
-from recrawl.predict.related.url_clusters import SiblingClasses
+from recrawl.predict import url_clusters
+from recrawl.predict.url_clusters import SiblingClasses
 from recrawl.schedule.policies.by_interval import ByInterval
 from recrawl.schedule.policies.historic_classes import CLASS, bayes_classes, drawn, historic_classes
 from recrawl.simulate.benchmark_field import BenchmarkField
 from recrawl.simulate.policy_benchmark import BenchmarkRules, compete
 from recrawl.time import DAY
+from recrawl_lab.learners.class_learners import TreeModel, learn_tree
 from recrawl_lab.trials.daily_monitoring import DailyMonitoring
 from recrawl_lab.trials.rate_training import known_only
 

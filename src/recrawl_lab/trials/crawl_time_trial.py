@@ -7,8 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recrawl.plan.crawl_forecast import PlannedCrawl, forecast, learn_growth
-from recrawl.plan.crawl_time import DEFAULT_DELAY, DEFAULT_SECONDS, Domains, estimate
+from recrawl.plan.crawl_time import (
+    DEFAULT_DELAY,
+    DEFAULT_SECONDS,
+    Domains,
+    PlannedCrawl,
+    estimate,
+    forecast,
+    learn_growth,
+)
 from recrawl.plan.download_times import Downloads, learn_downloads
 from recrawl_lab.trials.simulated_crawls import TIME_LIMIT, CrawlKind, CrawlRecord, crawl_world, draw_world, planned
 

@@ -9,12 +9,11 @@ from typing import TypeAlias
 import numpy as np
 
 from recrawl.model import FloatArray, IntArray
-from recrawl.predict.features.feature_table import FeatureTable, table_of
-from recrawl.predict.features.static_features import url_columns
-from recrawl.predict.related.url_clusters import UrlClusters
-from recrawl.simulate.collection import Collection
-from recrawl.simulate.event_times import EventTimes
-from recrawl.simulate.sampling import PageTruth
+from recrawl.predict.feature_table import FeatureTable, table_of
+from recrawl.predict.static_features import url_columns
+from recrawl.predict.url_clusters import UrlClusters
+from recrawl.simulate.change_processes import EventTimes
+from recrawl.simulate.sampling import Collection, PageTruth
 from recrawl.time import DAY
 
 FeaturesAt: TypeAlias = Callable[[IntArray, FloatArray], FeatureTable]

@@ -18,10 +18,9 @@ from recrawl.model import FloatArray, IntArray, Verdict
 from recrawl.schedule.policies.policy_registry import ORACLES, POLICIES
 from recrawl.schedule.policy import Policy
 from recrawl.simulate.benchmark_field import BenchmarkField
-from recrawl.simulate.collection import Collection
-from recrawl.simulate.event_times import EventTimes
+from recrawl.simulate.change_processes import EventTimes
 from recrawl.simulate.policy_benchmark import BenchmarkRules, compete
-from recrawl.simulate.sampling import PageTruth
+from recrawl.simulate.sampling import Collection, PageTruth
 from recrawl.time import DAY
 
 YEAR = 365 * DAY

@@ -19,7 +19,7 @@ from recrawl.assess.prediction_scores import SelectionScores, macro, micro, weig
 from recrawl.estimate.interpolated import interpolate, update_model
 from recrawl.model import BoolArray, FloatArray, Histories, IntArray
 from recrawl.schedule.policies.hacs_policy import change_probability
-from recrawl.simulate.event_times import EventTimes
+from recrawl.simulate.change_processes import EventTimes
 from recrawl.simulate.sampling import PageTruth, VisitSchedule, sample
 from recrawl.time import WEEK
 

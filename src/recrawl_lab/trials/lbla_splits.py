@@ -10,10 +10,10 @@ import numpy as np
 
 from recrawl.app.predict.link_data import RecordedLinks
 from recrawl.model import BoolArray
-from recrawl.predict.features.feature_extraction import FeatureEvidence, FeatureOptions, look_around
-from recrawl.predict.features.text_space import learn_semantics
-from recrawl.predict.learners.link_learners import LearnerSettings
+from recrawl.predict.feature_extraction import FeatureEvidence, FeatureOptions, look_around
+from recrawl.predict.related_pages import learn_semantics
 from recrawl.time import DAY
+from recrawl_lab.learners.link_learners import LearnerSettings
 from recrawl_lab.trials.lbla_trial import LblaTrial, LinkExamples, examples, pooled
 
 HISTORIES: Final = (0, 1, 2, 4, 8)

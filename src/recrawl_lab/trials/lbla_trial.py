@@ -22,8 +22,8 @@ from recrawl.assess.prediction_scores import (
     spearman,
 )
 from recrawl.model import BoolArray, FloatArray
-from recrawl.predict.features.feature_extraction import FeatureEvidence, FeatureOptions, RelatedContext, page_features
-from recrawl.predict.features.feature_table import (
+from recrawl.predict.feature_extraction import FeatureEvidence, FeatureOptions, RelatedContext, page_features
+from recrawl.predict.feature_table import (
     BASELINES,
     FeatureSet,
     FeatureTable,
@@ -31,9 +31,17 @@ from recrawl.predict.features.feature_table import (
     choose,
     stacked,
 )
-from recrawl.predict.learners.feature_importance import Importance, importances
-from recrawl.predict.learners.link_learners import CountHead, Learner, LearnerSettings, fit, fit_head, learn_shrinkage
-from recrawl.predict.related.look_back_look_around import LinkPeriods, LinkTargets, link_targets, period_counts
+from recrawl.predict.look_back_look_around import LinkPeriods, LinkTargets, link_targets, period_counts
+from recrawl_lab.learners.link_learners import (
+    CountHead,
+    Importance,
+    Learner,
+    LearnerSettings,
+    fit,
+    fit_head,
+    importances,
+    learn_shrinkage,
+)
 
 KINDS: Final = {"internal": True, "external": False}
 SMALLEST_LEAF: Final = {"internal": 2, "external": 10}

@@ -12,12 +12,11 @@ from typing import Final
 import numpy as np
 
 from recrawl.model import FloatArray, IntArray
-from recrawl.predict.features.feature_extraction import FeatureEvidence
-from recrawl.predict.features.feature_table import Column, Feature, FeatureGroup, FeatureTable, beside, table_of
-from recrawl.predict.features.page_versions import TimedLinks, picked
-from recrawl.predict.features.static_features import url_columns, version_columns
-from recrawl.predict.features.url_features import buckets
-from recrawl.simulate.collection import Collection
+from recrawl.predict.feature_extraction import FeatureEvidence
+from recrawl.predict.feature_table import Column, Feature, FeatureGroup, FeatureTable, beside, table_of
+from recrawl.predict.page_versions import TimedLinks, picked
+from recrawl.predict.static_features import buckets, url_columns, version_columns
+from recrawl.simulate.sampling import Collection
 from recrawl.time import DAY
 from recrawl.urls import host_of
 

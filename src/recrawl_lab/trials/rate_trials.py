@@ -36,10 +36,9 @@ from recrawl.estimate.operational.operational_posterior import OperationalPoster
 from recrawl.estimate.posterior.posterior_estimators import Posterior
 from recrawl.model import BoolArray, FloatArray, Histories, IntArray, Verdict, Visits
 from recrawl.model.arrays import starts_of_runs
-from recrawl.predict.related.url_clusters import UrlClusters
-from recrawl.simulate.collection import Collection
-from recrawl.simulate.event_times import EventTimes
-from recrawl.simulate.sampling import PageTruth
+from recrawl.predict.url_clusters import UrlClusters
+from recrawl.simulate.change_processes import EventTimes
+from recrawl.simulate.sampling import Collection, PageTruth
 from recrawl.time import DAY
 
 LENGTHS = (0, 1, 2, 5, 10, 20, 50)

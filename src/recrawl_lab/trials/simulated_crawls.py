@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from recrawl.model import BoolArray, FloatArray, IntArray
-from recrawl.plan.crawl_forecast import HostTreatment, PlannedCrawl
-from recrawl.plan.crawl_time import HostRequests, run
+from recrawl.plan.crawl_time import HostRequests, HostTreatment, PlannedCrawl, run
 from recrawl.plan.download_times import Downloads
 from recrawl.schedule.politeness.host_politeness import PolitenessRules
 

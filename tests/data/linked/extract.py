@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from recrawl.predict.features.text_space import learn_text_space
+from recrawl.predict.related_pages import learn_text_space
 
 WATCHED, JUDGED, END = 1_609_459_200, 1_711_929_600, 1_735_689_600
 """1 January 2021, 1 April 2024 and 1 January 2025: pages were there from the first to the second."""

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from recrawl.app.predict.link_data import link_data
-from recrawl.predict.features.feature_extraction import look_around
-from recrawl.predict.features.text_space import learn_semantics
-from recrawl.predict.related.look_back_look_around import LinkPeriods, period_counts
+from recrawl.predict.feature_extraction import look_around
+from recrawl.predict.look_back_look_around import LinkPeriods, period_counts
+from recrawl.predict.related_pages import learn_semantics
 from recrawl.time import DAY
 
 END = 1_727_740_800.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from recrawl.errors import InputError
 
 if TYPE_CHECKING:
-    from recrawl.simulate.collection import Collection
+    from recrawl.simulate.sampling import Collection
 
 
 def find_datasets(folder: Path) -> list[Path]:
@@ -33,7 +33,7 @@ def collections(folder: Path) -> list[Collection]:
     """The collections of one data set: its sites, in the order of the tables; those without events are left out."""
     from recrawl.formats.columnar.dataset import read_dataset
     from recrawl.formats.git.change_log import LoggedChange
-    from recrawl.simulate.collection import Events, collect
+    from recrawl.simulate.sampling import Events, collect
 
     return [
         collect(

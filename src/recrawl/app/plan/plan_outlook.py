@@ -16,7 +16,7 @@ from recrawl.errors import InputError
 from recrawl.estimate.signals.exact_times import exact_times_as_observations
 from recrawl.model import ANSWERED, Belief, BoolArray, FloatArray, IntArray, Outcome, Pages
 from recrawl.plan.budget_outcome import HostVisitLimits
-from recrawl.plan.crawl_forecast import HostTreatment
+from recrawl.plan.crawl_time import HostTreatment
 from recrawl.plan.download_times import Downloads, DownloadTimes, learn_downloads
 from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
 from recrawl.schedule.objectives import OBJECTIVES

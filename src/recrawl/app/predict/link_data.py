@@ -14,11 +14,11 @@ import numpy as np
 
 from recrawl.errors import InputError, require
 from recrawl.model import BoolArray, FloatArray, IntArray
-from recrawl.predict.features.feature_extraction import FeatureEvidence
+from recrawl.predict.feature_extraction import FeatureEvidence
 
 if TYPE_CHECKING:
     from recrawl.model import AnyArray, FloatArray, IntArray
-    from recrawl.predict.features.page_versions import PageTexts, TimedLinks
+    from recrawl.predict.page_versions import PageTexts, TimedLinks
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ def link_data(folder: Path, only: Collection[str] = (), *, texts: bool = True) -
     Raises:
         InputError: a table or column is missing, or a site is unknown.
     """
-    from recrawl.predict.features.feature_extraction import FeatureEvidence
-    from recrawl.predict.features.page_versions import PageVersions
+    from recrawl.predict.feature_extraction import FeatureEvidence
+    from recrawl.predict.page_versions import PageVersions
 
     names = ("site", "page_id", "t", "kind", "bulk", "missing", "net_int", "net_ext", *_STATES.values())
     pages, events = _table(folder, "pages", ("site", "page_id", "url"), only), _table(folder, "events", names, only)
@@ -105,7 +105,7 @@ def _versions(events: dict[str, AnyArray], quality: FloatArray) -> dict[str, Any
 
 
 def _links(folder: Path, only: Collection[str], keys: _Keys) -> TimedLinks:
-    from recrawl.predict.features.page_versions import TimedLinks
+    from recrawl.predict.page_versions import TimedLinks
 
     edges = _table(folder, "edges", ("site", "src", "dst", "t_add", "t_rem"), only)
     source, target = keys.rows(edges, "src"), keys.rows(edges, "dst")
@@ -118,8 +118,8 @@ def _texts(
 ) -> tuple[PageTexts, FloatArray]:
     """The texts, and the quality of each event's: that of the last text its page is known to have had by then."""
     from recrawl.model.arrays import starts_of_runs
-    from recrawl.predict.features.page_versions import PageTexts
-    from recrawl.predict.features.static_features import text_qualities
+    from recrawl.predict.page_versions import PageTexts
+    from recrawl.predict.static_features import text_qualities
 
     told = _table(folder, "texts", ("site", "page_id", "t_ref", "title", "text"), only)
     row, read = keys.rows(told, "page_id"), told["t_ref"].astype(np.float64)

@@ -72,7 +72,7 @@ class LiveModel:
         Its rates of new links are used as they are. A kind that it does not predict keeps the previous model.
         """
         from recrawl.app.predict.stored_models import ModelPriors
-        from recrawl.predict.learners.prior_model import CHANGES, LINK_EVENTS
+        from recrawl.predict.prior_model import CHANGES, LINK_EVENTS
 
         for kind in self._links:
             if LINK_EVENTS[kind] in kept.model.events:

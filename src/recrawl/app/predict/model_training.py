@@ -14,9 +14,9 @@ import numpy as np
 
 from recrawl.errors import InputError
 from recrawl.model import Histories, IntArray, Verdict, Visits, plurals
-from recrawl.predict.features.first_sight import ObservationCounts, first_sight, site_ids
-from recrawl.predict.learners.prior_model import CHANGES, LINK_EVENTS, STEPS, event_counts, train_model
-from recrawl.predict.learners.prior_scores import TrainingPages, evaluate_splits
+from recrawl.predict.feature_extraction import ObservationCounts, first_sight, site_ids
+from recrawl.predict.prior_model import CHANGES, LINK_EVENTS, STEPS, event_counts, train_model
+from recrawl.predict.prior_scores import TrainingPages, evaluate_splits
 from recrawl.time import DAY
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from recrawl.app.predict.stored_models import StoredModel
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.model import FloatArray, GammaBelief
-    from recrawl.predict.features.feature_table import FeatureTable
-    from recrawl.predict.learners.prior_scores import ModelDrift, TrainingPages
+    from recrawl.predict.feature_table import FeatureTable
+    from recrawl.predict.prior_scores import ModelDrift, TrainingPages
     from recrawl.store.base import Store
 
 
@@ -195,7 +195,7 @@ def drifts_of(place: Workspace, store: Store, kept: StoredModel) -> dict[str, Mo
     the model predicts.
     """
     from recrawl.app.predict.stored_models import ModelPriors
-    from recrawl.predict.learners.prior_scores import ModelDrift, PriorTally, evaluate_prior, tally_counts
+    from recrawl.predict.prior_scores import ModelDrift, PriorTally, evaluate_prior, tally_counts
 
     histories = store.histories(since=np.nextafter(kept.note.until, np.inf))
     new = ~np.isin(histories.page, kept.known.page) & (histories.counts() > 0)
@@ -216,7 +216,7 @@ def drifts_of(place: Workspace, store: Store, kept: StoredModel) -> dict[str, Mo
 def retrained(place: Workspace, store: Store) -> Path | None:
     """Train the model of the settings again if it has lost its calibration; returns its folder in that case."""
     from recrawl.app.predict.stored_models import has_model, load_model, save_model
-    from recrawl.predict.learners.prior_scores import ModelFit
+    from recrawl.predict.prior_scores import ModelFit
 
     name = place.configuration.settings.predict.model
     if not has_model(place.folder, name) or place.configuration.settings.predict.retrain <= 0:

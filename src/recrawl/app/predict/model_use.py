@@ -22,7 +22,7 @@ def expected_changes(place: Workspace, store: Store, at: float | None = None) ->
     Raises:
         InputError: the model is damaged, or was trained on other features.
     """
-    from recrawl.predict.learners.prior_model import CHANGES
+    from recrawl.predict.prior_model import CHANGES
 
     priors = _priors(place, store, CHANGES, at)
     return None if priors is None else priors.compared
@@ -30,7 +30,7 @@ def expected_changes(place: Workspace, store: Store, at: float | None = None) ->
 
 def predicted_changes(place: Workspace, store: Store, at: float | None = None) -> Expected | None:
     """How often the model expects pages to change, per second; ``None`` if there is none."""
-    from recrawl.predict.learners.prior_model import CHANGES
+    from recrawl.predict.prior_model import CHANGES
 
     priors = _priors(place, store, CHANGES, at)
     return None if priors is None else lambda page: priors(page).mean()
@@ -48,7 +48,7 @@ def live_model(place: Workspace, store: Store) -> LiveModel | None:
 
 def expected_links(place: Workspace, store: Store, at: float | None = None) -> LinkBeliefs:
     """The rates of new links that the model of the workspace predicts, by kind; nothing if it predicts none."""
-    from recrawl.predict.learners.prior_model import LINK_EVENTS
+    from recrawl.predict.prior_model import LINK_EVENTS
 
     said = {kind: _priors(place, store, event, at) for kind, event in LINK_EVENTS.items()}
     return {kind: one for kind, one in said.items() if one is not None}
@@ -89,7 +89,7 @@ def model_facts(place: Workspace, store: Store) -> ModelFacts | None:
         return None
     from recrawl.app.predict.model_training import drifts_of
     from recrawl.app.predict.stored_models import load_model
-    from recrawl.predict.learners.prior_scores import worst
+    from recrawl.predict.prior_scores import worst
 
     kept = load_model(place.folder, place.configuration.settings.predict.model, store.urls)
     drift = worst(drifts_of(place, store, kept).values())

@@ -14,9 +14,9 @@ from recrawl.app.progress import bars
 from recrawl.errors import ConfigError, InputError, require
 from recrawl.formats.atomic_files import complete_file
 from recrawl.model.plurals import counted
-from recrawl.predict.features.feature_extraction import FeatureEvidence, FeatureOptions, look_around, page_features
-from recrawl.predict.features.feature_table import FeatureGroup, FeatureTable
-from recrawl.predict.features.text_space import learn_semantics
+from recrawl.predict.feature_extraction import FeatureEvidence, FeatureOptions, look_around, page_features
+from recrawl.predict.feature_table import FeatureGroup, FeatureTable
+from recrawl.predict.related_pages import learn_semantics
 from recrawl.time import to_iso
 
 if TYPE_CHECKING:

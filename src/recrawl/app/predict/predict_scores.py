@@ -12,15 +12,14 @@ from recrawl.app.predict.stored_models import StoredModel, load_model
 from recrawl.app.rates.rates_table import in_words
 from recrawl.errors import ConfigError, InputError
 from recrawl.estimate.posterior.gamma_posterior import sum_of
-from recrawl.predict.features.first_sight import first_sight, site_ids, when_found
-from recrawl.predict.learners.feature_importance import contributions
-from recrawl.predict.learners.prior_model import is_seen
+from recrawl.predict.feature_extraction import first_sight, site_ids, when_found
+from recrawl.predict.prior_model import contributions, is_seen
 from recrawl.time import DAY
 
 if TYPE_CHECKING:
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.model import GammaBelief, IntArray
-    from recrawl.predict.features.feature_table import FeatureTable
+    from recrawl.predict.feature_table import FeatureTable
     from recrawl.store.base import Store
 
 _MIDDLE = 0.5
@@ -153,7 +152,7 @@ def _words(middle: float, low: float, high: float) -> str:
 
 def _shown(table: FeatureTable, place: int, url: str) -> str:
     """A feature of the page as people read it: names as they are written."""
-    from recrawl.predict.features.static_features import online_features
+    from recrawl.predict.static_features import online_features
 
     column, value = table.columns[place], float(table.values[0, place])
     if np.isnan(value):

@@ -16,8 +16,8 @@ from recrawl.app.display import command_in
 from recrawl.errors import InputError
 from recrawl.formats.atomic_files import complete_file
 from recrawl.model import FloatArray, GammaBelief, IntArray
-from recrawl.predict.features.first_sight import first_sight, site_ids
-from recrawl.predict.learners.prior_model import (
+from recrawl.predict.feature_extraction import first_sight, site_ids
+from recrawl.predict.prior_model import (
     UNREADABLE,
     ModelCard,
     ModelScore,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from recrawl.app.predict.model_training import TrainingMaterial
-    from recrawl.predict.learners.prior_scores import TrainingPages
+    from recrawl.predict.prior_scores import TrainingPages
 
 MODEL, NOTE, CARD, PRIORS = "model.npz", "model.json", "card.md", "priors.npz"
 USUAL = "default"

@@ -12,7 +12,7 @@ from recrawl.crawl.site_capture.capture_terms import RateSource
 from recrawl.estimate.posterior.gamma_posterior import UNKNOWN_RATE
 from recrawl.estimate.signals import changefreq_prior
 from recrawl.model import BoolArray, FloatArray, IntArray
-from recrawl.predict.related import url_clusters
+from recrawl.predict import url_clusters
 from recrawl.store.base import Store
 
 if TYPE_CHECKING:

@@ -172,7 +172,7 @@ def forecast(place: Workspace, store: Store, order: CaptureOrder, now: float) ->
 
     from recrawl.app.workspace.workspace_wiring import politeness_of
     from recrawl.assess.blur_coherence import average_blur, expected_coherence
-    from recrawl.capture.walk import LinkGraph, walk
+    from recrawl.capture.strategy import LinkGraph, walk
     from recrawl.crawl.site_capture.capture_opening import known_pages
     from recrawl.crawl.visit.scope import SiteScope
 

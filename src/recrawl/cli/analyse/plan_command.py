@@ -38,11 +38,19 @@ from recrawl.cli.options import (
 from recrawl.errors import ConfigError, InputError
 from recrawl.model import IntArray
 from recrawl.model.plurals import counted
-from recrawl.plan.budget_outcome import BudgetOutcome, HostVisitLimits, MachineCount, Measure, keep_many, machines_for
-from recrawl.plan.crawl_forecast import CrawlForecast, PlannedCrawl, forecast
-from recrawl.plan.crawl_time import Domains, estimate
+from recrawl.plan.budget_outcome import (
+    BudgetOutcome,
+    HostVisitLimits,
+    MachineCount,
+    Measure,
+    RequestCosts,
+    VisitSlots,
+    fill_slots,
+    keep_many,
+    machines_for,
+)
+from recrawl.plan.crawl_time import CrawlForecast, Domains, PlannedCrawl, estimate, forecast
 from recrawl.plan.download_times import DownloadTimes
-from recrawl.plan.slots import RequestCosts, VisitSlots, fill_slots
 from recrawl.time import DAY, HOUR, format_duration
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from recrawl.model.plurals import counted
 
 if TYPE_CHECKING:
     from recrawl.app.predict.predict_scores import PredictionReasons
-    from recrawl.predict.learners.prior_model import ModelCard, ModelScore
+    from recrawl.predict.prior_model import ModelCard, ModelScore
 
 
 _TELLING = 1.05
@@ -250,7 +250,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one argument an option
     from recrawl.app.predict.stored_models import has_model, load_model
     from recrawl.app.progress import bar
     from recrawl.cli.tables import print_json
-    from recrawl.predict.learners.prior_scores import evaluate_splits
+    from recrawl.predict.prior_scores import evaluate_splits
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
     chosen = model_name(place, name)

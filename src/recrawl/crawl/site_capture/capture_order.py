@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from recrawl import plugins
+from recrawl.capture.pyramid import RevisitedStrategy, RevisitOrder
 from recrawl.capture.strategies import STRATEGIES, MakeStrategy, built_in_traits
 from recrawl.capture.strategy import CaptureTerms, Strategy, StrategyTraits
-from recrawl.capture.visit_revisit.pyramid import RevisitedStrategy, RevisitOrder
 from recrawl.crawl.site_capture.capture_terms import DEFAULT_THRESHOLD, RateSource
 from recrawl.crawl.visit.scope import ScopeKind, ScopeRules
 from recrawl.errors import ConfigError, StoreError

@@ -10,10 +10,9 @@ import math
 
 import numpy as np
 
-from recrawl.capture.ranked_pages import RankedPages
-from recrawl.capture.site_size import SiteSize
+from recrawl.capture.online_pages import RankedPages, SiteSize
+from recrawl.capture.pyramid import pyramid
 from recrawl.capture.strategy import CaptureTerms, KnownPages, PlanDecision
-from recrawl.capture.visit_revisit.pyramid import pyramid
 from recrawl.model import BoolArray, CapturePlan, FloatArray, IntArray
 
 

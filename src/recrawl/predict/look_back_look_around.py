@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from recrawl.model import AnyArray, BoolArray, FloatArray, IntArray
-from recrawl.predict.features.page_versions import PageVersions, picked
-from recrawl.predict.related.related_pages import RelatedPages
+from recrawl.predict.page_versions import PageVersions, picked
+from recrawl.predict.related_pages import RelatedPages
 
 
 @dataclass(frozen=True, slots=True)

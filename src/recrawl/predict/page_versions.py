@@ -57,7 +57,7 @@ class PageVersions:
     text_size: FloatArray
     """Characters of its visible text."""
     text_quality: FloatArray
-    """See :func:`recrawl.predict.features.static_features.text_quality`."""
+    """See :func:`recrawl.predict.static_features.text_quality`."""
     internal_links: FloatArray
     """Distinct links within the site."""
     external_links: FloatArray
@@ -69,7 +69,7 @@ class PageVersions:
     has_last_modified: FloatArray
     """1 if the answer had a Last-Modified header."""
     mime: IntArray
-    """A bucket for the media type (:func:`recrawl.predict.features.url_features.buckets`); −1 where unknown."""
+    """A bucket for the media type (:func:`recrawl.predict.static_features.buckets`); −1 where unknown."""
     complete: bool
     """Whether every version there was has its row. Then a time without a row had no change; else it says nothing."""
 

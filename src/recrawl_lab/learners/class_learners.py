@@ -34,7 +34,7 @@ from scipy import stats
 
 from recrawl.errors import require
 from recrawl.model import BoolArray, FloatArray, IntArray
-from recrawl.predict.features.feature_table import FeatureTable
+from recrawl.predict.feature_table import FeatureTable
 
 _FINEST = 1.0 / 6.0
 """Of the mean distance between values: the least spread in a class."""
@@ -223,7 +223,7 @@ def _wilson(size: FloatArray, wrong: FloatArray, confidence: float) -> FloatArra
 
 
 _MOST_CODES = 256
-"""Names of a column, the unknown one included (:data:`recrawl.predict.features.url_features.BUCKETS` and two)."""
+"""Names of a column, the unknown one included (:data:`recrawl.predict.static_features.BUCKETS` and two)."""
 _SELDOM = 10
 """Names that fewer training pages have are treated like those that none has."""
 

@@ -31,10 +31,10 @@ from recrawl.errors import InputError
 from recrawl.estimate.posterior.gamma_posterior import sum_of
 from recrawl.model import AnyArray, BoolArray, FloatArray, GammaBelief, IntArray
 from recrawl.model.plurals import counted
-from recrawl.predict.features.feature_table import FeatureTable
-from recrawl.predict.features.first_sight import ObservationCounts, when_found
-from recrawl.predict.learners.boosted_trees import BoostedTrees
-from recrawl.predict.learners.count_prior import CountPrior, PriorHead, TreePrior, chosen, train
+from recrawl.predict.boosted_trees import BoostedTrees
+from recrawl.predict.count_prior import CountPrior, PriorHead, TreePrior, chosen, train
+from recrawl.predict.feature_extraction import ObservationCounts, when_found
+from recrawl.predict.feature_table import FeatureTable
 from recrawl.time import format_duration, to_iso
 
 CHANGES = "changes"
@@ -376,3 +376,21 @@ def score_table(scores: tuple[ModelScore, ...]) -> list[str]:
         cells = [one.split, f"{one.pages:,}", *numbers, f"{one.coverage:.0%}"]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
+
+
+OTHERS = 100
+"""Pages that lend their features, evenly spread."""
+
+
+def contributions(ask: Callable[[FeatureTable], GammaBelief], page: FeatureTable, others: FeatureTable) -> FloatArray:
+    """The factor of each feature of one page (a table of one row). O(columns · others · trees)."""
+    step = max(len(others) // OTHERS, 1)
+    lent = others.values[::step][:OTHERS]
+    own = float(np.log(ask(page).mean()[0]))
+    columns, lenders = len(page.columns), len(lent)
+    asked = np.repeat(page.values, columns * lenders, axis=0).reshape(columns, lenders, columns)
+    for place in range(columns):
+        asked[place, :, place] = lent[:, place]
+    rows = asked.reshape(-1, columns)
+    said = np.log(ask(FeatureTable(np.arange(len(rows)), page.columns, rows, page.as_of)).mean())
+    return np.asarray(np.exp(own - said.reshape(columns, lenders).mean(axis=1)))

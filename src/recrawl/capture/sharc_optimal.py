@@ -20,9 +20,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from recrawl.capture.pyramid import pyramid
+from recrawl.capture.sharc_selective import hopeless_pages, valley
 from recrawl.capture.strategy import PlanDecision, ProvenBound
-from recrawl.capture.visit_revisit.pyramid import pyramid
-from recrawl.capture.visit_revisit.sharc_selective import hopeless_pages, valley
 from recrawl.model import CapturePlan, FloatArray, IntArray
 
 

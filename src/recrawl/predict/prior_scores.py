@@ -24,9 +24,9 @@ import numpy as np
 from recrawl.estimate.posterior import gamma_posterior
 from recrawl.estimate.posterior.gamma_posterior import fit_group_priors, fit_prior
 from recrawl.model import FloatArray, GammaBelief, Histories, IntArray
-from recrawl.predict.features.feature_table import FeatureTable
-from recrawl.predict.features.first_sight import ObservationCounts, observation_counts
-from recrawl.predict.learners.prior_model import CHANGES, ModelScore, train_model
+from recrawl.predict.feature_extraction import ObservationCounts, observation_counts
+from recrawl.predict.feature_table import FeatureTable
+from recrawl.predict.prior_model import CHANGES, ModelScore, train_model
 
 OBSERVATIONS = 10
 """Observations of each page that are evaluated."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from recrawl.errors import require
 from recrawl.model import AnyArray, BoolArray, FloatArray
 from recrawl.model.compiled import can_compile, compiled
-from recrawl.predict.features.feature_table import FeatureArray, FeatureTable
+from recrawl.predict.feature_table import FeatureArray, FeatureTable
 
 NAMES = 256
 """Categories that a column may have: whole numbers below this."""

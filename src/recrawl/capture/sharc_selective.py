@@ -16,9 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recrawl.capture.site_size import SiteSize
+from recrawl.capture.online_pages import SiteSize
+from recrawl.capture.pyramid import pyramid
+from recrawl.capture.single_visit import hottest_first
 from recrawl.capture.strategy import CaptureTerms, KnownPages, NewPages, PlanDecision
-from recrawl.capture.visit_revisit.pyramid import hottest_first, pyramid
 from recrawl.model import BoolArray, CapturePlan, FloatArray, IntArray
 
 
@@ -115,7 +116,7 @@ def hopeless_pages(rate: FloatArray, delay: float, weight: FloatArray | None = N
 
     With weights no one order is right for all lengths. The algorithm then tries pages by rate times weight, and the
     result is compared with giving up the pages of the highest rate for their weight, as many as are best
-    (:func:`recrawl.capture.visit_revisit.sharc_selective.best_sacrifice`). The better one can still be some percent
+    (:func:`recrawl.capture.sharc_selective.best_sacrifice`). The better one can still be some percent
     from the optimum; ``benchmarks/capture.py`` prints how far.
     """
     hottest = hottest_first(rate, weight)

@@ -1,4 +1,4 @@
-r"""A prior for the rate of a page from its features: counts with uncertainty, learned from the histories at hand.
+"""A prior for the rate of a page from its features: counts with uncertainty, learned from the histories at hand.
 
 A page whose features are x has rate λ ~ Gamma(a(x), a(x)/μ(x)): mean μ, and a says how far pages that look alike
 differ. In exposure T it then shows X ~ NegativeBinomial(mean μT, shape a) events, and after them its belief is
@@ -27,8 +27,8 @@ from scipy import optimize, special
 
 from recrawl.errors import InputError, require
 from recrawl.model import BoolArray, FloatArray, GammaBelief, IntArray
-from recrawl.predict.features.feature_table import FeatureTable
-from recrawl.predict.learners.boosted_trees import BoostedTrees, grow
+from recrawl.predict.boosted_trees import BoostedTrees, grow
+from recrawl.predict.feature_table import FeatureTable
 
 FOLDS = 4
 ROUNDS = 100

@@ -3,7 +3,7 @@
 Those of the paper are ensembles of trees, with the settings that it tuned to where it names them. Unknown values need
 no filling but for NGBoost, which cannot read them: there they lie one below the least known value, so that trees can
 part them. Pages whose target is unknown teach nothing. The learner that recrawl trusts with the few LBLA features is
-none of these: see :mod:`recrawl.predict.learners.link_learners`.
+none of these: see :mod:`recrawl_lab.learners.link_learners`.
 
 How far true numbers of new links lie around the predicted mean: Poisson, or with a heavier tail.
 
@@ -29,6 +29,17 @@ number of the related pages would be the plainer m, but one page with hundreds o
 For whether there will be any, c is the number of periods with new links and m the link change rate of the related
 pages: a Beta law, and the same formula. There is one number to learn, s, and it is the one under which what came was
 likeliest.
+
+Why a model says what it says of a page: how far each feature moves its answer.
+
+A feature moves the answer by as much as the answer would differ, on average, if the page had that feature from another
+page: the factor between the rate predicted and the (geometric) mean of the rates predicted then. Features that say the
+same share what they say, so factors need not multiply to the whole.
+
+Which features a model needs: how much worse it does when one of them is shuffled (Breiman 2001; paper 004, §5.3).
+
+Features that say the same stand in for each other, so each of them alone seems to matter little: read it as a
+comparison within one model.
 """
 
 from __future__ import annotations
@@ -44,9 +55,9 @@ from scipy import optimize, special
 
 from recrawl.errors import require
 from recrawl.model import BoolArray, FloatArray
-from recrawl.predict.features.feature_table import Feature, FeatureArray, FeatureTable, PredictionTarget
-from recrawl.predict.learners.boosted_trees import taken_out
-from recrawl.predict.learners.count_prior import count_likelihood
+from recrawl.predict.boosted_trees import taken_out
+from recrawl.predict.count_prior import count_likelihood
+from recrawl.predict.feature_table import Feature, FeatureArray, FeatureTable, PredictionTarget
 
 _LEAST: Final = 1e-4
 """The least mean: a learner that is sure of none would rule a link out."""
@@ -406,3 +417,40 @@ _TRAINERS: Final[dict[Learner, Callable[..., Score]]] = {
     Learner.NATURAL_BOOSTING: _natural_boosting,
     Learner.SHRUNKEN_COUNTS: _shrunken_counts,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Importance:
+    """What the score loses without a feature."""
+
+    name: str
+    loss: float
+    """Mean over the shuffles; about 0 for what the model does not need."""
+    spread: float
+    """Standard deviation over the shuffles."""
+
+
+def importances(
+    model: LinkModel,
+    table: FeatureTable,
+    score: Callable[[FloatArray], float],
+    rng: np.random.Generator,
+    *,
+    repeats: int = 5,
+) -> list[Importance]:
+    """All features of a table, the most needed first; equally needed ones in the order of the table.
+
+    ``score`` says how good predicted values are, higher being better. O(columns · repeats) times the cost of scoring.
+    """
+    whole = score(model.predict_links(table))
+    values = table.values.copy()
+    shuffled = FeatureTable(table.page, table.columns, values, table.as_of)
+    found = []
+    for place, column in enumerate(table.columns):
+        lost = []
+        for _ in range(repeats):
+            values[:, place] = rng.permutation(table.values[:, place])
+            lost.append(whole - score(model.predict_links(shuffled)))
+        values[:, place] = table.values[:, place]
+        found.append(Importance(column.name, float(np.mean(lost)), float(np.std(lost))))
+    return sorted(found, key=lambda one: -one.loss)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recrawl.capture.site_size import SiteSize
+from recrawl.capture.online_pages import SiteSize
 from recrawl.capture.strategy import CaptureTerms, KnownPages, PlanDecision
 from recrawl.model import BoolArray, CapturePlan, FloatArray, IntArray
 from recrawl.model.compiled import compiled

@@ -1,1 +1,0 @@
-"""Strategies that visit each page once."""

@@ -1,1 +1,0 @@
-"""Learners and priors from features."""

@@ -1,1 +1,0 @@
-"""Related pages and what they tell."""
