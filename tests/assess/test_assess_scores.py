@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from recrawl.assess.prediction_scores import brier, calibration, log_loss, mean_with_interval, rank_correlation
+from recrawl.assess.prediction_scores import brier, calibration, log_loss, mean_with_interval, spearman
 
 probabilities = st.lists(st.floats(0, 1), min_size=1, max_size=200)
 
@@ -47,7 +47,7 @@ def test_no_prediction_gives_no_bins_and_no_error():
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=60))
 def test_rank_correlation_is_spearmans_with_ties(pairs):
     a, b = (np.array(column, dtype=np.float64) for column in zip(*pairs, strict=True))
-    ours = rank_correlation(a, b)
+    ours = spearman(a, b)
     if len(set(a)) == 1 or len(set(b)) == 1:
         assert np.isnan(ours)
     else:

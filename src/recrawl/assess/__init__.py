@@ -1,5 +1,4 @@
-"""How good an archive is: blur and coherence of a capture, freshness, age and changes of a collection.
+"""Quality of archives and of estimates: blur, coherence, freshness, age, missed changes, and scores of predictions.
 
-Also whether pages change by chance, and how well estimators and predictions predicted what visits then found; and where
-things lie in the images that show it: trees, packed circles, strips of versions.
+:mod:`~recrawl.assess.graph_layout` computes the positions for plots of sites.
 """

@@ -1,19 +1,18 @@
-r"""Blur of a collection that is crawled on and on: expected changes between a moment and what is shown for it.
+r"""Quality of an archive, by any crawler: as a whole, by crawl, by section and by page.
 
-A capture of a site has one or two observations per page; a collection has any number. The blur of a page over a span is
+The input is the observations, the change rates and a weight for each page. Sites are numbered from 0, and crawls are
+found for each site separately. All tables are columns.
 
-.. math:: B(p) = \frac{1}{e - s} \\int_s^e |N(t) - N(c(t))|\\,dt
+*Blur* of a page over the span [s, e] is the expected number of changes between a random time and the copy shown for it:
 
-where c(t) is the copy shown for t and N the expected count of changes (``expected_changes.py``). For one or two copies
-and no evidence it is SHARC 4.1 and 5.1. Each copy answers for a cell of time, up to the middle to its neighbours (or
-up to the next copy, by the other rule), and N is monotone, so each cell has a closed form.
+.. math:: B(p) = \frac{1}{e - s} \int_s^e |N(t) - N(c(t))|\,dt
 
-How good an archive is that anybody made, however it was made: as a whole, by crawl, by section and by page.
+c(t) is the copy shown for t, and N the expected count of changes
+(:class:`recrawl.assess.blur_coherence.ExpectedChanges`). For one or two copies without evidence it equals SHARC 4.1 and
+5.1. Each copy is shown for a cell of time: up to the midpoints to its neighbours, or up to the next copy, depending on
+the selection rule. N is monotone, so each cell has a closed form.
 
-Everything follows from the observations, the rates and a weight for each page. Sites are numbered from 0: crawls are
-found for each by itself. All tables are columns.
-
-How sharp an archive is at different times of its span, and how fresh it stays when nobody comes back.
+The module also gives the blur at different times of the span, and how fast an archive becomes stale without visits.
 """
 
 from __future__ import annotations

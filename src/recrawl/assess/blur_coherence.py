@@ -1,39 +1,29 @@
-r"""What a capture was really worth, from the exact times of all changes: actual blur and actual incoherence.
+r"""Blur and coherence of a site capture: stochastic, from the rates, and actual, from the times of all changes.
 
-Blur counts, for a moment t asked for, the changes between t and the version shown. A change at h lies in between for
-every t before it if the version is later, and for every t after it if the version is earlier. So over an observation
-interval [o_s, o_e] it counts h − o_s or o_e − h (SHARC 4.19); with a revisit, up to the middle between the two
-observations it is the visit that is shown, and the revisit from there (SHARC 4.20, reading 003.13). The mean over many
-histories of a rate is the stochastic blur of ``blur.py``.
+*Stochastic blur.* A query for time t is answered with the version captured nearest to t. The blur of a page of rate λ
+is the expected number of changes in between, averaged over all t of an observation interval [o_s, o_e] (SHARC 4.1;
+4.3.3 for other intervals than the capture's own; 5.1 with a revisit):
 
-Changes are ragged: page i changed at ``times[offsets[i]:offsets[i+1]]``, ascending. A change at the instant of an
-observation was seen by it. Everything is O(pages + changes), or a logarithm more.
+.. math:: B(p) = \frac{λ}{o_e - o_s} \int_{o_s}^{o_e} \min(|t - t^v|, |t - t^r|)\,dt = \frac{λ\,ω}{o_e - o_s}
 
-How many changes of a page are expected up to any time, given its rate and what the observations of it found.
+ω is the *penalty* of the schedule. Times in seconds and rates per second, or any other unit. A revisit of NaN did not
+happen. Weights are factors: a page of weight 2 counts as two pages. O(n).
 
-Between two observations G apart the page changed at a constant pace, in expectation: not at all if the later
-observation found no change; if it found one, there was at least one, and the pace is λ/(1 − e^{−λG}) (1/G if λ = 0);
-and λ where nobody can tell, before the first observation and after the last. A page that was gone at the last
-observation changes no more. A log of changes has a step at each change instead. So the expected count N(t) is piecewise
-linear and never falls, and every measure of a collection follows from N and its integral: the changes between a moment
-and the version shown are |N(t) − N(version)|.
+*Coherence.* A page is coherent if it did not change between its visit and its revisit (SHARC 5.1, 5.6).
 
-Without ``evidence`` the pace is λ everywhere: what was to be expected before anybody looked.
+*Actual blur* counts the true changes between t and the shown version. Over [o_s, o_e] a change at time h counts h − o_s
+if the version is later, and o_e − h if it is earlier (SHARC 4.19). With a revisit, the visit is shown up to the
+midpoint between both, and the revisit from there (SHARC 4.20, reading 003.13). Its mean over many histories is the
+stochastic blur. Changes are ragged: page i changed at ``times[offsets[i]:offsets[i+1]]``, ascending. An observation at
+the time of a change saw it. O(pages + changes), or with a logarithm.
 
-Stochastic blur: how many changes lie between what a capture shows and what was asked for, on average.
+*Expected changes* (:class:`ExpectedChanges`) are the count N(t) given the rate and the observations. Between two
+observations G apart the pace is constant: 0 if the later one found no change, and λ/(1 − e^{−λG}) if it found one (1/G
+for λ = 0). It is λ before the first observation and after the last, where nothing is known, and 0 after a page is gone.
+A log of changes has a step at each change. N is piecewise linear and monotone; the changes between t and the shown
+version are |N(t) − N(version)|. Without evidence the pace is λ everywhere.
 
-A time-travel query at t is answered with the version captured nearest to t. The blur of a page of rate λ is the
-expected number of changes in between, averaged over all t of an observation interval [o_s, o_e] (SHARC 4.1, and
-4.3.3 for intervals other than the capture's own; 5.1 with a revisit):
-
-.. math:: B(p) = \frac{λ}{o_e - o_s} \\int_{o_s}^{o_e} \\min(|t - t^v|, |t - t^r|)\\,dt = \frac{λ\\,ω}{o_e - o_s}
-
-ω is the *penalty* of the schedule. Times in seconds, rates per second, or any one unit. A revisit that is NaN never
-happened. Weights are factors: a page of weight 2 counts as two pages. Everything is O(n).
-
-Coherence: pages that provably did not change between their visit and their revisit (SHARC 5.1, 5.6).
-
-How much worse than best the blur of a single-visit capture can become when k downloads are misplaced.
+:func:`worst_case_increase` bounds the blur of a single-visit capture with k misplaced downloads.
 """
 
 from __future__ import annotations

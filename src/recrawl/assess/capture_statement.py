@@ -1,19 +1,18 @@
-"""The statement about a capture: how sharp and how coherent it was meant to be, and how it came out.
+"""The quality statement of a site capture: predicted and achieved blur and coherence.
 
-Predicted figures follow from the rates alone and the times at which the pages were really visited. Achieved ones also
-use what the revisits found. Let I be the time between visit and revisit of a page of rate λ, then between the two
+Predicted figures follow from the rates and the actual visit times. Achieved figures also use the results of the
+revisits. Let I be the time between visit and revisit of a page of rate λ. In between,
 
-- a page found *unchanged* is coherent: whatever is asked in between is answered exactly, the blur there is 0;
-- a page found *changed* or *missing* had at least one change, and its expected changes grow from λ a second to
-  λ/(1 − e^{−λI}), spread evenly as before;
-- without a word at the revisit nothing is known beyond λ.
+- a page found *unchanged* is coherent, and its blur is 0;
+- a page found *changed* or *missing* had at least one change, so its expected changes grow from λ per second to
+  λ/(1 − e^{−λI}), evenly spread;
+- for a page without a verdict at the revisit, λ stays.
 
-Outside of [visit, revisit] the prediction stands. If the rates are right, the mean of the achieved blur over many such
-captures is the predicted one, since the chance of a change is 1 − e^{−λI}; in one capture the two differ by luck.
+Outside [visit, revisit] the prediction stays. If the rates are right, the mean achieved blur over many captures equals
+the predicted blur, because the probability of a change is 1 − e^{−λI}.
 
-The statement about a capture as plain values, for JSON: in the store, in a WARC record, in a WACZ, on the screen.
-
-Readers may rely on the fields of a version of the schema; fields are added without a new version, never taken away.
+:func:`statement_json` gives the statement as JSON values: for the store, a WARC record, a WACZ and the terminal. Fields
+of a schema version are stable. New fields may be added without a new version; none is removed.
 """
 
 from __future__ import annotations

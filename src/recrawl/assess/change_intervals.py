@@ -1,23 +1,18 @@
-"""How rates differ from page to page: the distribution of 1/λ and the log-normal that fits it (HACS II-B, figure 4).
+"""Times between changes: observed intervals, their distribution over pages, and the weekly rhythm.
 
-When pages changed, as far as observations tell, and how long they stayed as they were in between.
+*Intervals.* An observation only tells that a page changed since the observation before. The change is dated at the
+middle of the gap (HACS II-B, interpolated updates), and several changes in one gap count as one. So intervals much
+shorter than the gaps are never seen, and none is known better than to a gap. A log of changes (``ChangeKind.EXACT``)
+has exact times.
 
-An observation tells only that a page changed since the observation before: the change is dated at the middle of the gap
-(HACS II-B, interpolated updates), and several changes in one gap count as one. So intervals much shorter than the gaps
-between observations are never seen, and none is known better than to a gap. A log of changes (``ChangeKind.EXACT``)
-knows each time.
+*Distribution.* 1/λ over pages, with the log-normal distribution that fits it (HACS II-B, figure 4). Each page is spread
+over the quantiles of its belief: a page observed twice may change every hour or every year, and a histogram of medians
+would hide that uncertainty.
 
-How 1/λ spreads over pages when each page counts with all that is believed of it, not with one guess.
-
-A page seen twice may change every hour or every year; a histogram of middle estimates would put it at one place and
-observation surer than anybody is. Here it is spread over the quantiles of its belief.
-
-The rhythm of changes: how much faster pages change on some days and at some hours, and whether that is chance.
-
-Given are the changes expected in each hour of the week, and what a steady page would have had there (its exposure).
-Sums over days and over hours of the day give two profiles of mean 1. Whether they differ from a flat one is asked of
-the counts by χ²; counts that were spread over the time between two observations vary less than true ones, so the test
-errs on the side of no rhythm.
+*Rhythm.* How much faster pages change on some days and at some hours, and whether that is significant. The input is the
+number of changes expected in each hour of the week, and the number for a constant rate (the exposure). Sums over days
+and over hours give two profiles of mean 1. A χ² test compares them with a flat profile. Counts that were spread over a
+gap vary less than true counts, so the test is conservative.
 """
 
 from __future__ import annotations

@@ -1,25 +1,18 @@
-"""What happened when: observations and visits counted in bins of a natural length, and what each observation told.
+"""Changes over time: pages and links from crawl to crawl, and visits and observations per time bin.
 
-How much was done over time: visits, changes found and failures in equal spans.
+The counts from crawl to crawl are the area plots of SHARC 8.3. Their rules follow the thesis (Listing B.1), extended to
+archives that do not consist of complete crawls:
+ 1. A page is *unchanged* or *changed* in a crawl if an earlier crawl found it, and *unknown* if no detector could
+    compare. It is *new* if no earlier crawl found it, or if the last observation found it gone.
+ 2. A page is *deleted* in the crawl that finds it gone, or in the first complete crawl without it, if no later crawl
+    has it. A crawl is complete if it has at least half as many pages as the one before it.
+ 3. A page that is not in a crawl but in a later one was *left out*, and is not counted otherwise.
+ 4. A link exists from the first observation that saw it to the last, and on until its page is found gone or with other
+    links, because unchanged links are not stored again. A link is new, unchanged or deleted; it cannot change. Links of
+    a deleted or left-out page are deleted or left out, too.
+ 5. The first crawl of a site is not counted: there is nothing to compare it with.
 
-What became of the pages and links of a site from each crawl to the next: the area plots of SHARC 8.3.
-
-Rules of this file, which follow the thesis (its Listing B.1) and say more where archives are not made of whole crawls:
- 1. A page is *unchanged* or *changed* in a crawl if it was found in one before, or *unknown* if no detector could
-    compare. It is *new* if no crawl before found it, or the one that looked last found it gone.
- 2. A page is *deleted* in the crawl that finds it gone, or in the first whole crawl that no longer has it, if none ever
-    has it again. A crawl is whole if it has at least half as many pages as the one before it.
- 3. A page that a crawl does not have, but a later one does, was *left out*: it counts for nothing else.
- 4. A link is there from the first observation that saw it to the last, and on until its page is found gone or with
-    other links: who finds the links of before does not write them down again. It is new, unchanged or deleted, and
-    cannot change. Links of a page that is deleted or left out are so too.
- 5. The first crawl of a site has nothing before it, and is not counted.
-
-The steps along which a site is compared: the crawls that were found, or stretches of time of equal length.
-
-A crawler that comes back to each page when that is worth a visit makes no crawls. It is at a site all the time, and
-what pauses cut out of its observations means nothing. Such sites are compared from one stretch of time to the next, all
-of them together.
+A continuous crawler makes no separate crawls. Its sites are compared in time steps of equal length.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Composite mementos: did the parts of an archived page, as they are shown together, exist together?
+"""Composite mementos: coherence, completeness and damage of archived pages with their embedded resources.
 
-A page is captured at one moment, its images, style sheets and scripts at others. After Ainsworth, Nelson and Van de
+A page is captured at one time, its images, style sheets and scripts at others. After Ainsworth, Nelson and Van de
 Sompel (HT 2015; framework in arXiv:1402.0928), each embedded resource is in one of four states with respect to the
-capture time r of its page. Let t be the capture time of the copy that is shown and m its Last-Modified:
+capture time r of its page. Let t be the capture time of the shown copy and m its Last-Modified:
 
     prima facie coherent    it existed in this state at r: captured in the same second; or m <= r < t; or captures
                             before and after r have the same content
@@ -11,49 +11,38 @@ capture time r of its page. Let t be the capture time of the copy that is shown 
     prima facie violative   it did not exist in this state at r: r < m <= t; or another content was captured between; or
                             the next capture says that it was modified after t and by r
 
-Rules of this file:
- 1. A Last-Modified proves nothing if it is later than its own capture, or earlier than one that had other content.
- 2. Equal digests on both sides are proof, as everywhere here: that content changed and changed back is not considered.
- 3. That a resource was gone (404, 410) is a version like any other, which cannot be shown. Other failures say nothing.
- 4. A copy that an archive lists and whose bytes are not at hand, as after an import from another archive, is not
-    missing; how it stands to the page is not known.
- 5. A page is as coherent as the worst of the parts that are there. Parts that are missing make it incomplete, not
-    incoherent; :mod:`recrawl.assess.composite_coherence` weighs them.
+Rules:
+ 1. A Last-Modified proves nothing if it is later than its own capture, or earlier than a capture with other content.
+ 2. Equal digests on both sides are proof. That content changed and changed back is not considered.
+ 3. A resource that is gone (404, 410) is a version that cannot be shown. Other failures prove nothing.
+ 4. A listed copy without available bytes, as after an import from another archive, is not missing. Its state is not
+    known.
+ 5. A page is as coherent as the worst of its archived parts. Missing parts make it incomplete, not incoherent.
 
-Whether there was one instant at which everything shown was valid together, and who breaks it if not.
-
-What is known of a version is an interval [first seen, last seen]: it was the current one at both ends and, as far as
-anybody looked, in between. Versions were valid together where their intervals meet. Intervals on a line meet pairwise
-if and only if they all meet in one point (Helly), so the instant that lies in most of them is the best common one, and
-the pages outside it are the smallest set that must be left out.
-
-Captured pages with what they embed: coherence, completeness and damage of each, and of all of them together.
-
-Memento damage: how much the resources that are missing hurt a page (Brunelle et al., JCDL 2014).
+*Memento damage* weighs the missing parts (Brunelle et al., JCDL 2014):
 
     D = actual damage / potential damage
 
 Potential damage is the sum of the importance of all embedded resources, actual damage that of the missing ones. With
-the weights that the authors' tool (memento-damage) publishes, the importance of a resource is
+the weights published with the authors' tool (memento-damage), the importance of a resource is
 
     image        .30 · b
     multimedia   .50 · b        b = ½ · share of the viewport + ¼ if it crosses the vertical middle of the viewport
     frame        .30 · b            + ¼ if it crosses the horizontal middle
     stylesheet   .05 · s        s = ½ if its rules apply to the page + ½ for the layout
     script       .05
-    text         .10 · words / 1,000, never missing where the page is there
+    text         .10 · words / 1,000, never missing if the page is archived
 
-Assumptions, since nothing is rendered here:
+Assumptions, because pages are not rendered:
  1. The viewport has 1,024 × 768 pixels, the tool's default.
- 2. Sizes are those that the page states (attributes, inline styles). Where it states none, they are those that CSS
-    gives to a replaced element without a size, 300 × 150 pixels, and 300 × 54 for sound. If one side is stated, the
-    other follows by the ratio 2 : 1.
- 3. Where an element stands is not known. The term for crossing a middle is multiplied with the probability that an
-    element of this size, placed anywhere in the viewport with equal probability, crosses it: w / (W − w), at most 1.
- 4. Whether the rules of a missing style sheet apply cannot be known: they are taken to apply if the sheet is for
-    screens and the page has classes or ids for it to name. The layout term, which the tool measures on a screenshot,
-    counts in full for sheets for screens. A sheet that is not for screens weighs nothing.
- 5. Fonts and captions weigh nothing: the published algorithm does not have them.
+ 2. Sizes are those stated by the page (attributes, inline styles). Otherwise they are the CSS defaults of a replaced
+    element, 300 × 150 pixels, and 300 × 54 for sound. If one side is stated, the other follows by the ratio 2 : 1.
+ 3. The position of an element is not known. The term for crossing a middle is multiplied with the probability that an
+    element of this size at a uniform random position crosses it: w / (W − w), at most 1.
+ 4. Whether the rules of a missing style sheet apply is not known. They are assumed to apply if the sheet is for screens
+    and the page has classes or ids. The layout term, which the tool measures on a screenshot, counts in full for sheets
+    for screens. A sheet that is not for screens has no weight.
+ 5. Fonts and captions have no weight, as in the published algorithm.
 """
 
 from __future__ import annotations

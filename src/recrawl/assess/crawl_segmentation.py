@@ -1,27 +1,21 @@
-"""Crawls found again in an archive that somebody else made, and each page's next capture taken as its revisit.
+"""Find the crawls in an archive, and pair each capture with the next capture of its page as a revisit.
 
-Archives do not say where one crawl ends and the next starts. Here a crawl of a site is over when the site is left alone
-for longer than a *pause*. By default the pause is a quarter of the usual time from one capture of a page to its next:
-a crawler that takes less than three quarters of its period is found, however long that is. Pages captured all the time,
-without a pause, are one crawl.
+Archives do not record where one crawl ends and the next starts. Here a crawl of a site ends when the site is not
+visited for longer than a *pause*. The default pause is a quarter of the usual time between two captures of a page, so a
+crawl is found if it takes less than three quarters of the crawl period. Pages captured continuously are one crawl.
 
-A single-visit capture proves nothing by itself, but with the crawl after it, it does: a page that is the same in the
-next was the same all the time between (SHARC ch. 8). So the revisit of a page is its last capture in the same crawl,
-if it was captured there several times, else its next capture. Who knows more of a crawl can say which looks it is made
-of, and which of them needed no revisit.
+A single-visit capture proves nothing, but two crawls do: a page that is equal in the next crawl was equal all the time
+between (SHARC ch. 8). So the revisit of a page is its last capture in the same crawl, if it has several, else its next
+capture. Callers that know more can give the observations of each crawl, and which of them need no revisit.
 
-Indexes that leave out captures which brought nothing new: of such, nothing is known about pages that stay the same.
-
-Some tools list a capture only if its digest is another than before: wget writes revisit records into its WARC files and
-leaves them out of its CDX, and CDX servers can be asked to collapse equal digests. Read as if it were complete, such an
-index says that every page changed at every capture and that none is coherent. Both are false.
-
-Rules of this file:
- 1. Only digests are suspect. Anyone who read two versions, or kept a log of changes, knows what happened.
- 2. An index is suspect if, in ``FEWEST`` comparisons or more, no capture of a site has the digest of the one before it.
- 3. It leaves repeats out, as far as can be told, if besides many captures are absent: pages that were listed before are
-    not listed in later crawls of their site, in at least one case for every ``PER_ABSENCE`` comparisons. If every crawl
-    lists every page, the pages may as well differ at every download, as those with a counter or a date do.
+Deduplicated indexes list a capture only if its digest is new. wget writes revisit records into WARC files but not into
+its CDX, and CDX servers can collapse equal digests. Such an index seems to say that every page changed at every capture
+and none is coherent. Both are false. Rules of :func:`deduplication`:
+ 1. Only comparisons by digest are suspect. Compared versions and logs of changes are reliable.
+ 2. An index is suspect if in at least ``FEWEST`` comparisons no capture of a site has the digest of the previous one.
+ 3. It is deduplicated if, in addition, captures are missing: pages that were listed before are not listed in later
+    crawls of their site, at least once per ``PER_ABSENCE`` comparisons. If every crawl lists every page, the pages may
+    differ at every download, as pages with a counter or a date do.
 """
 
 from __future__ import annotations

@@ -1,28 +1,21 @@
-"""Observations.
+"""Observations: everything that is known about the pages of a collection, by page and time, and what it proves.
 
-All that was ever found out about a collection's pages, by page and time, and what each observation proves.
+Rules:
+ 1. An observation is a visit that was answered or has a verdict. Failed visits prove nothing.
+ 2. Visits of a page at the same time are one observation, with the most informative verdict.
+ 3. The first observation of a page has no verdict on change. A page that is gone is a version of its own.
+ 4. Consecutive observations without a change saw one version. It is known to be valid from the first of them to the
+    last. That content changed and changed back between two observations is not considered.
+ 5. In a log of changes every time is exact: a version is valid up to the next change, exclusive.
 
-Rules of this file:
- 1. An observation is a visit that was answered or that says something about change. Failed visits prove nothing.
- 2. Visits of a page at one instant are one observation; the verdict that says most stands.
- 3. The first observation of a page says nothing about change. A page that is gone is another version than one that is
-   there.
- 4. Observations in a row that found no change saw one version. It is known to be valid from the first of them to the
-    last. (That it changed twice in between, back and forth, is not thinkable here; nothing but a log of changes could
-    tell.)
- 5. Of a log of changes every time is exact: a version is valid up to the next change, not including it.
+*Joint validity*: versions were valid together where their intervals of known validity overlap. Intervals on a line
+overlap pairwise if and only if they have a common point (Helly). So the instant in most intervals is the best common
+one, and the pages outside it are the smallest set to leave out.
 
-What the observations of each page tell at a glance: when it last changed, when it was last there, and how often.
-
-Changes that nobody saw: those that are certain, and those that are to be expected.
-
-*Certainly missed* is a change that a site dated itself (in a sitemap, a feed or a header) and whose version was
-replaced by a later one, dated as well, before anybody looked. It happened, and its version is lost, if the site tells
-the truth about its own changes. Changes before the first observation of a page do not count: nobody was there to miss
-them.
-
-*Expected* are the changes that hide behind others: an observation that finds a page changed after a time G counts once,
-and at the rate λ there were λG/(1 − e^{−λG}) changes on average, given that there was one.
+*Missed changes* are certain or expected. A change is certainly missed if the site dated it (in a sitemap, a feed or a
+header) and a later dated change replaced its version before any observation; changes before the first observation of a
+page do not count. Expected are the changes hidden behind others: an observation that finds a page changed after a gap G
+counts one change, but at the rate λ there were λG/(1 − e^{−λG}) on average.
 """
 
 from __future__ import annotations

@@ -1,35 +1,29 @@
-"""Is it Poisson? Do pages change by pure chance at a steady rate, as every formula here assumes (HACS II-D)?
+"""Test whether pages change as Poisson processes, as every formula here assumes (HACS II-D).
 
-Two statistics per page and for all pages together, each held against Poisson pages seen by the same observations
-(``poisson_null``), so that neither the estimated rates nor what observations hide can deceive:
+Two statistics, per page and for all pages together. Each is compared with simulated Poisson pages under the same
+observations, so that estimated rates and unobserved changes cause no bias:
 
-- *Dispersion*: how much the number of changes varies from one window of time to the next, Σ(O − E)²/ΣE over windows
-  that hold three changes on average, divided by its mean for Poisson pages. 1 for Poisson; above, changes come in
-  bursts or in busy and quiet times; below, they come regularly.
-- *Time-rescaled intervals*: x = λ̂ · interval is exponential with mean 1 for every Poisson page, so those of all pages
-  can be pooled. The Kolmogorov–Smirnov distance is taken from what Poisson pages show, at 63 quantiles of the
-  exponential. A Lilliefors-type test: p is the rank of the distance among simulated ones, uniform if it is Poisson.
+- *Dispersion*: the variance of the number of changes over windows of time, Σ(O − E)²/ΣE with three changes per window
+  on average, divided by its mean for Poisson pages. 1 for Poisson; above 1 changes are bursty; below 1 they are
+  regular.
+- *Time-rescaled intervals*: x = λ̂ · interval is exponential with mean 1 for every Poisson page, so the intervals of
+  all pages can be pooled. The Kolmogorov–Smirnov distance to the simulated pages is taken at 63 quantiles of the
+  exponential distribution. A Lilliefors-type test: p is the rank of the distance among simulated ones, uniform under
+  the null.
 
-What the same observations would have shown of pages that change by pure chance: Poisson pages, simulated.
+Simulation: a Poisson page of rate λ is found changed after a gap τ with probability p = 1 − e^{−λτ}, independently of
+the past. The rate is not known, but the number X of observations with a change is nearly sufficient for it. So
+simulated pages have the observations of the real page, and are kept only if they also show X changes. With the rate
+that makes Σp = X (the moment estimator) this is exact for equal gaps, where λ cancels, and very nearly so for others.
+No table of critical values is needed. In an exact log, the changes of a Poisson page are uniform given their number.
 
-A Poisson page of rate λ is found changed after a gap τ with probability p = 1 − e^{−λτ}, whatever happened before. The
-rate is not known, but the number X of observations that found a change says all that they say about it jointly, nearly.
-So simulated pages get the very observations of the real one and are kept only if they show X changes too: with the rate
-that makes Σp = X (the moment estimator, which depends on X and the observations alone) this is exact for equal gaps,
-where λ cancels, and very nearly so for others. Every statistic then has the distribution that it has with an estimated
-rate, and with all that observations hide; no table of critical values is needed.
+The observations are taken as given. Those of an adaptive crawl depend on earlier observations, which is not corrected;
+the effect is small. On 40 collections of Poisson pages crawled adaptively (sooner after a change, later after none) the
+result was "Poisson" 27 times and "nearly Poisson" 13 times.
 
-The observations are taken as given. Those of an adaptive crawl follow what earlier observations found, which this
-cannot undo; the effect is small. On 40 collections of Poisson pages crawled by the usual rule (sooner after a change,
-later after none) the verdict was "Poisson" 27 times and "nearly Poisson" 13 times.
-
-Exact logs are simpler: given how many there are, the changes of a Poisson page lie anywhere with equal chance.
-
-What a diagnosis means, in a sentence that a person understands, built from its numbers.
-
-The thresholds, and why these: with much data any departure from Poisson becomes significant, also one that matters to
-nobody. So a verdict needs both, significance and size. At a distance of 0.05 one interval in twenty lies on the
-other side of some length than by chance; a dispersion of 1.25 makes the standard deviation of counts an eighth wider.
+With much data every departure from Poisson is significant, also a negligible one. So a result needs significance and
+size: a distance of 0.05 means that one interval in twenty is on the other side of some length; a dispersion of 1.25
+means that the standard deviation of counts is an eighth larger.
 """
 
 from __future__ import annotations

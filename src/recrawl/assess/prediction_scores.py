@@ -1,28 +1,17 @@
-"""How well something predicted came true: classes by what was hit and missed, quantities by how far off they were.
+"""Scores of predictions: classes, selections, rankings, probabilities and quantities, and back-tests of estimators.
 
-Precision, recall and F1 of repeated choices of pages: all choices pooled, or averaged over time (HACS).
-
-Each row of ``counts`` is one choice: pages rightly chosen, wrongly chosen, wrongly left and rightly left.
-
-How well a ranking of pages agrees with the true one: precision at the top, and rank correlation.
-
-Scores of predicted probabilities: how good was "this page will have changed by the next observation"?
-
-Every score comes as one number a prediction, so that scores of several methods can be compared pair by pair and
-averaged with :func:`mean_with_interval`, which says how sure the mean is.
-
-Ratios over pages, and how sure they are: time fresh over time watched, changes found over changes.
-
-Pages that are edited together are no independent evidence, so whole groups of pages are resampled. The numerators of
-two methods over the same denominators subtract, and so the interval of a difference is that of paired values.
-
-Which estimator would have predicted best what really came? Learn from the observations before a moment.
-
-Predict the next.
-
-Several moments are taken, so that young and old histories both count. Each gap is predicted at most once, from the
-observations before the first moment that lies in it. All methods predict the same observations, so their scores are
-compared pair by pair: what is hard to predict is hard for all.
+- Selections of pages: precision, recall and F1, over all selections pooled (micro) or averaged over time (macro; HACS).
+  Each row of ``counts`` is one selection: true positives, false positives, false negatives and true negatives.
+- Rankings: precision at the top, and rank correlation.
+- Probabilities ("this page will have changed by the next observation"): log loss, Brier score and calibration. Each
+  score is one number per prediction, so that methods can be compared pair by pair, and averaged with an interval
+  (:func:`mean_with_interval`).
+- Ratios over pages, such as fresh time over observed time. Pages that are edited together are not independent evidence,
+  so whole groups are resampled. With equal denominators the numerators of two methods subtract, which gives the
+  interval of their difference.
+- Estimators (:func:`compare`): fitted to the observations before a moment, they predict the next observation of each
+  page. Several moments are used, so that short and long histories count. Each gap is predicted at most once. All
+  methods predict the same observations, so their scores are paired.
 """
 
 from __future__ import annotations
@@ -221,26 +210,6 @@ def calibration(p: FloatArray, happened: BoolArray, bins: int = 10) -> Calibrati
         np.add.reduceat(came_true.astype(np.float64), starts) / count,
         count,
     )
-
-
-def rank_correlation(a: FloatArray, b: FloatArray) -> float:
-    """Spearman's ρ: 1 if both put the pages in the same order. NaN if either says the same of all. O(n log n).
-
-    >>> rank_correlation(np.array([1.0, 2.0, 4.0]), np.array([10.0, 30.0, 20.0]))
-    0.5
-    """
-    ranks = [_average_rank(values) for values in (a, b)]
-    spread = [float(rank.std()) for rank in ranks] if len(a) else [0.0]
-    if min(spread) == 0.0:
-        return float("nan")
-    joint = np.mean((ranks[0] - ranks[0].mean()) * (ranks[1] - ranks[1].mean()))
-    return float(joint / (spread[0] * spread[1]))
-
-
-def _average_rank(values: FloatArray) -> FloatArray:
-    _, index, count = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(count)
-    return (last - (count - 1) / 2.0)[index]
 
 
 class MeanInterval(NamedTuple):

@@ -1,17 +1,15 @@
-"""Estimated rates against true ones: how far off, to which side, and whether the stated doubt is right.
+"""Errors of estimated rates and classes, and the bias of estimators.
 
-Were pages put into the right class of change rate? The error rate of Barbosa et al. (§4, Tables 3 and 5).
+- Rates against true rates: relative error, bias, and coverage of the intervals.
+- Classes of change rate: the error rate of Barbosa et al. (§4, Tables 3 and 5).
+- Bias against the number of observations. With equal gaps of one unit of time, a page of rate r is found changed in X ~
+  Binomial(n, 1 − e^{−r}) of n observations, and any estimator is a function of X. So its mean is a sum of n + 1 terms:
 
-How far off an estimator is on average, against the number of observations: the curves by which estimators are known.
+      E[λ̂]/λ = Σ_X P(X)·λ̂(X)/r.
 
-With equal gaps, one a unit of time, a page of rate r is found changed in X ~ Binomial(n, 1 − e^{−r}) of n observations,
-and any estimator is a function of X alone. So its mean over all that may be seen is a sum of n + 1 terms:
-
-    E[λ̂]/λ = Σ_X P(X)·λ̂(X)/r.
-
-For X/T (HACS eq. 3) that is (1 − e^{−r})/r whatever n is: more observations do not help. For eq. 4 it tends to 1, from
-about n = 10 on if the page does not change much faster than it is observed (Cho and Garcia-Molina 2003). For gaps that
-differ there is no such sum, and synthetic histories are drawn.
+  For X/T (HACS eq. 3) that is (1 − e^{−r})/r for every n: more observations do not help. For eq. 4 it tends to 1, from
+  about n = 10 if the page does not change much faster than it is observed (Cho and Garcia-Molina 2003). For unequal
+  gaps there is no such sum, and histories are simulated.
 """
 
 from __future__ import annotations

@@ -1,24 +1,15 @@
-"""How sharp one answer of an archive is: how far a copy is from the moment asked for, and what may lie between.
+"""Replay: the copy shown for a requested time, its distance, and what is known about the time between.
 
-:mod:`recrawl.assess.replay_selection` asks this of a whole collection and chooses the copies itself. Here the
-copies are given, as by a TimeGate that has just chosen one; and several of them, such as a page and its images, make
-one answer.
+A copy is an observation with something to show: a body, a redirect, or a 304 that confirms the copy before. Copies are
+chosen by a :class:`SelectionRule` for a whole collection (:func:`shown`), or given by a caller such as a TimeGate
+(:func:`sharpness`). Both give for each copy
 
-How sharp one copy of one page is: what :mod:`recrawl.assess.replay_selection` says, without arrays.
+- the times between which its version is known to be valid, and whether that is proved (:func:`proved_valid`);
+- the expected number of changes between the requested time and the copy;
+- the probability that the page was as shown (:func:`chance_unchanged`), which is bounded, unlike the expected changes.
 
-A server answers for one copy at a time, and most pages have a few observations. To make arrays of ten observations
-takes longer than to go through them one by one, so that is done here: the rules are those of
-:mod:`recrawl.assess.observations`, the expected changes those of
-:mod:`recrawl.assess.blur_coherence`, and tests hold both ways against each other.
-
-What an archive shows when it is asked for a moment: which version, how far away, and how much may lie between.
-
-A copy is an observation that brought something to show, be it a body, a redirect or the word that nothing changed since
-the copy before. Which copy is shown is a :class:`Rule`.
-
-How likely a page was, at the moment asked for, as it is shown.
-
-Expected changes add up without end for a page that may change every minute; this is the bounded question beside it.
+A server shows one copy at a time, and most pages have few observations. :func:`sharpness_of_one` avoids arrays, which
+take longer to make than ten observations to scan. Tests compare both implementations.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Sub-sites: parts of a site that change together and are better captured by themselves.
+"""Sub-sites: parts of a site that change together and are better captured separately.
 
-In a capture, pages that change compete for the short intervals between visit and revisit: there is one of each length.
-Two captures have two of each. So a part gains by being captured alone if it has pages that change while the rest has
-some too; a part that never changes gains nothing, since its pages take the long intervals at no loss. But what is
-captured apart is no longer coherent with the rest, so a cut must be where few would observe both sides together: parts
-are sections of the site (by path), joined where they change together. The gain of each is told beside the usual gain,
-that of as many pages taken evenly from all rates, which is what a cut anywhere would bring.
+In a visit–revisit capture, changing pages compete for the short intervals between visit and revisit: there is one of
+each length. Two captures have two of each. So a part gains by a separate capture if both it and the rest have changing
+pages. A part that never changes gains nothing: its pages take the long intervals without loss.
+
+Separately captured parts are not coherent with each other, so a cut should separate what readers rarely use together.
+Candidates are therefore sections of the site (by path), joined if they change together. The gain of each part is shown
+beside the usual gain: that of as many pages taken evenly over all rates.
 """
 
 from __future__ import annotations

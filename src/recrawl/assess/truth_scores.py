@@ -1,31 +1,27 @@
-"""The truth about pages: when each appeared, changed and disappeared, exactly. Ragged columns.
+"""Scores against the truth: freshness and age of copies, and recall and precision of detected changes.
 
-Rules of this file:
- 1. A row is one life of a page, from its birth up to, not including, its death. A page that went away and came
-    back has two rows. Rows are sorted by page id, then birth; lives of one page do not overlap.
- 2. A change at time c is visible to anyone who observes c or later. The version an observation at t meets is therefore
-    the number of changes <= t.
- 3. A visit belongs to the last life of its page that had started; a page not yet born has none.
+The truth is known in simulations and on the test web: when each page appeared, changed and disappeared.
 
-Freshness and age of a collection over time, exact, from what was so and what was visited.
+Lifetimes (:class:`PageLifetimes`), ragged columns:
+ 1. A row is one life of a page, from its birth to its death, exclusive. A page that disappeared and came back has two
+    rows. Rows are sorted by page id, then birth; lives of one page do not overlap.
+ 2. A change at time c is visible to observations at c or later. So an observation at t sees version number
+    (changes <= t).
+ 3. A visit belongs to the last life of its page that had started.
 
-Rules of this file (Cho & Garcia-Molina's measures, for pages that come and go):
- 1. A visit that was answered with a body (``Outcome.FETCHED``) leaves a copy of the version of that instant.
-    A 304 leaves none: if the server lied, the old copy is kept and is stale.
- 2. A page counts from its birth to its death. It is fresh while the last copy shows the current version.
- 3. A page that has no copy yet is not fresh; its age counts from its birth.
- 4. The age of a fresh page is 0; of a stale one, the time since its copy ceased to be current.
- 5. A page that is gone no longer counts, noticed or not: :func:`deletions` tells how long we did not notice.
+Freshness and age (Cho and Garcia-Molina, for pages that appear and disappear):
+ 1. A visit with a body (``Outcome.FETCHED``) leaves a copy of the current version. A 304 leaves none: if the server was
+    wrong, the old copy stays and is stale.
+ 2. A page counts from its birth to its death. It is fresh while its last copy is the current version.
+ 3. A page without a copy is not fresh; its age counts from its birth.
+ 4. The age of a fresh page is 0, of a stale page the time since its copy was replaced.
+ 5. A page that is gone does not count; :func:`deletions` measures how long its deletion was not noticed.
 
-Recall and precision of changes: which true changes were seen, alone or merged, and which visits were in vain.
-
-Rules of this file:
- 1. An observation is a visit that was answered or judged, while its page was there. Observations at the same instant
-    are one; the one that says more wins. The first observation of a life has nothing to compare with: it opens, and
-    detects nothing.
- 2. An observation that says ``CHANGED`` covers every change since the observation before it that said so (or since the
-    opening observation), also those that an observation in between overlooked.
- 3. What a visit finds after a page's death is a matter of :func:`recrawl.assess.truth_scores.deletions`.
+Recall and precision of changes:
+ 1. An observation is a visit with an answer or a verdict during a life of its page. Observations at the same time are
+    one, with the most informative verdict. The first observation of a life detects nothing.
+ 2. An observation with the verdict ``CHANGED`` covers all changes since the last such observation, or since the first
+    observation; also those that an observation in between overlooked.
 """
 
 from __future__ import annotations

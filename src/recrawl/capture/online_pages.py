@@ -1,17 +1,17 @@
-"""Waiting pages in order of their heat: inserted anywhere, removed by rank.
+"""What online strategies know of a site during its capture: waiting pages by heat, and an estimate of the site's size.
 
-An estimate of the number of pages of a site, made while it is captured.
+:class:`RankedPages` orders waiting pages by heat; pages are inserted anywhere and removed by rank.
 
-The strategies of the thesis are given the size. Here it may be left open: then it is estimated from the growth of the
-frontier, in two ways, and the lower of the two counts.
+The strategies of the thesis are given the number of pages. Here it may be unknown: then :class:`SiteSize` estimates it
+from the growth of the frontier in two ways, and uses the lower value.
 
  - Branching: if each visit finds g new pages, w waiting pages find w·g, and these w·g², …, so the site has v + w/(1 −
-   g) pages, for v visited and w waiting ones. This sees the end of a tree.
+   g) pages, for v visited and w waiting ones. This recognises the end of a tree.
  - Saturation: if links lead anywhere, the growth g falls linearly to zero where all pages are known; the line through
    the last two quarters of the visits shows where.
 
-Growth is counted over the later half of the visits, so that the first pages, which are full of links, soon stop
-counting. ``benchmarks/capture.py --sensitivity`` measures the cost of the estimate compared with knowing the size.
+Growth is counted over the later half of the visits, so that the first pages, which have many links, soon stop counting.
+``benchmarks/capture.py --sensitivity`` measures the cost of the estimate compared with knowing the size.
 """
 
 from __future__ import annotations

@@ -1,31 +1,20 @@
-"""The pyramid: nested visit–revisit intervals around one moment, and simple orders of revisits (SHARC 5.2–5.6).
+"""The pyramid: nested visit–revisit intervals around one time, and simple orders of revisits (SHARC 5.2–5.6).
 
 Some pyramid has the highest expected coherence among all schedules that visit every page and then revisit every page,
 whatever the rates (reading 003.27; SHARC 5.3, 5.5). The module also has:
 
- * any single-visit strategy with revisits, first in first out or last in first out (SHARC 5.6.1);
- * SHARC-Revisits: visits and revisits in organ-pipe order, for low blur with two versions of each page (SHARC 5.2). All
-   intervals have one length, so the expected coherence is that of any first-in-first-out order;
- * the case of a fixed capture and a fixed observation interval: the hottest page next to the middle of the observation
-   interval (SHARC 4.3.3).
-
-The best valley: each page, from the hottest on, takes the shortest or the longest interval left (past the thesis).
-
-SHARC-Selective is one valley, found greedily. The best one is found by dynamic programming over the number of pages
-that have taken a short interval. It often is the optimum, but need not be: rates 0.5, 1 and 0.01 on the lengths 2, 3
-and 4, in this order, beat every valley.
-
-Several hosts captured side by side, each at its own pace, around one moment.
-
-Politeness applies to each host alone, so hosts are captured at once, and the slots of one do not delay another. They
-share the moment that the capture stands for. Each host is planned on its own, and its slots are placed so that their
-middle is the common middle: a small or fast host starts later and ends earlier than a large or slow one.
-
-That is optimal for both aims. The blur penalty of a visit in the common observation interval, which lasts as long as
-the slowest host, depends only on its distance from the middle; so each host gets its own centred organ pipes (up to a
-shift by less than a delay, see :func:`recrawl.capture.single_visit.centred_start`). The coherence of
-a page depends only on its own interval. All visits lie before the common middle and all revisits behind it, so every
-interval contains it.
+ * any single-visit strategy with revisits, first in first out or last in first out (SHARC 5.6.1); * SHARC-Revisits:
+ visits and revisits in organ-pipe order, for low blur with two versions of each page (SHARC 5.2). All intervals have
+ one length, so the expected coherence is that of any first-in-first-out order; * the case of a fixed capture and a
+ fixed observation interval: the hottest page next to the middle of the observation interval (SHARC 4.3.3); * the best
+ valley (beyond the thesis): each page, from the hottest on, takes the shortest or the longest interval left.
+ SHARC-Selective finds one valley greedily; dynamic programming over the number of short intervals finds the best. It is
+ often, but not always optimal: rates 0.5, 1 and 0.01 on the lengths 2, 3 and 4, in this order, beat every valley; *
+ several hosts at once (:func:`side_by_side`), each planned separately at its own delay around a common middle. Small or
+ fast hosts start later and end earlier. This is optimal for coherence, which depends only on the interval of a page:
+ all visits lie before the common middle and all revisits behind it, so every interval contains it. It is also optimal
+ for blur, up to a shift of less than a delay (:func:`recrawl.capture.single_visit.centred_start`): the penalty of a
+ visit depends only on its distance from the middle of the common observation interval.
 """
 
 from __future__ import annotations

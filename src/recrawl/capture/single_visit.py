@@ -1,6 +1,9 @@
-"""Baseline orders: breadth-first, depth-first, hottest-first, hottest-last and Olston–Pandey (SHARC 4.5.1).
+"""Single-visit orders: SHARC-Offline (SHARC 4.3), SHARC-Online (SHARC 4.4), and the baselines (SHARC 4.5.1).
 
-The heat of a page is its rate times its weight: the slope of its blur.
+The heat of a page is its rate times its weight: the slope of its blur. The further from the middle of the crawl a page
+is visited, the higher its blur penalty. So the hottest pages belong into the middle and the coldest to both ends, like
+organ pipes. SHARC-Offline knows all pages beforehand; SHARC-Online approximates the organ pipes with the pages known so
+far.
 
  * Breadth-first: the page found first is visited first (SHARC Table 4.1b).
  * Depth-first: the links of the page visited last come first (SHARC Table 4.1a).
@@ -9,12 +12,6 @@ The heat of a page is its rate times its weight: the slope of its blur.
    were visited only at the end of the capture. Its expectation is λ times half the length of the capture, so the order
    is hottest first. The thesis computes it from the true change times, past and future; a caller that has them passes
    that utility in place of the rate. The published figures lie within 2 % of this reading (reading 003.14).
-
-SHARC-Offline (SHARC 4.3) and SHARC-Online (SHARC 4.4): the order of least blur.
-
-The further from the middle of the crawl a page is visited, the higher its blur penalty. So the hottest pages belong
-into the middle and the coldest to both ends, like organ pipes. SHARC-Offline knows all pages beforehand; SHARC-Online
-approximates the organ pipes with the pages known so far.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The Strategy seam: a state machine without I/O that orders the visits of a site capture.
 
-A driver reports pages to a strategy as it finds them and asks which to visit next; when no page is left, it asks
-which to revisit. Simulator and live crawler drive the same object. A strategy does not know the time: one visit
-takes one slot, slots follow each other, and the revisits take the slots behind the visits.
+A driver reports pages to a strategy as it finds them and asks which to visit next; when no page is left, it asks which
+to revisit. Simulator and live crawler drive the same object; :func:`walk` drives it over a static link graph. A
+strategy does not know the time: one visit takes one slot, slots follow each other, and the revisits take the slots
+behind the visits.
 
 Every implementation passes :class:`recrawl.testing.StrategyConformance`. Packages register strategies as entry points
 of the group ``recrawl.strategies``: a callable that takes :class:`CaptureTerms` and returns a strategy. It may have an
@@ -11,8 +12,6 @@ attribute ``traits`` (:class:`StrategyTraits`).
 A strategy may also report which pages it gave up (:class:`GivesUpPages`) and what it can prove of its plan
 (:class:`ProvesBound`). The quality statement of a capture includes both. A strategy that has nothing to report leaves
 the methods out, or returns ``None``.
-
-Run a strategy over a static link graph, without time, and return the order of its visits.
 """
 
 from __future__ import annotations

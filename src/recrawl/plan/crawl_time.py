@@ -1,4 +1,4 @@
-"""The time to fetch a set of URLs with a number of threads: the heuristic of paper 001 §5, and an exact simulation.
+"""The time to fetch a set of URLs: the heuristic of paper 001 §5, an exact simulation, and a forecast with an interval.
 
 **The heuristic** (readings 001.7 and 001.8). A domain with ``docs`` documents of c seconds each and a delay of d
 seconds between requests occupies ⌊c/d⌋ threads (at least 1, at most ``docs``) and takes
@@ -20,17 +20,14 @@ no crawl finishes before the longest chain or before all work is done; and the h
 all T threads were busy, which they are for W/T at most. Both bounds fall with T and grow with every page and pause. The
 time itself lies between them, but need not fall with T (Graham's anomalies of list scheduling).
 
-A forecast of how long a crawl takes, with an interval.
+**The forecast** simulates the crawl many times, with download times, failures and newly found pages drawn from past
+crawls (:mod:`recrawl.plan.download_times`, and the growth model below), and with the threads and pauses of the crawler.
+The median is the estimate. The interval is slightly wider than the central 90 % of the simulations. For a very large
+crawl, a few simulations give the ratio to the lower bound, which is then applied to many draws of the bound.
 
-Paper 001 §5 takes the average download time of each host and packs bins. Here the crawl is simulated many times, each
-time with download times, failures and newly found pages drawn from past crawls (``download_times``, and the growth
-model below), and with the threads and pauses of the crawler (``crawl_time``). The median of these times is the
-estimate; 90 % of them lie in the interval, which is slightly wider than their spread. If a crawl is too large for that,
-a few simulations give the distance from the lower bound, which is then applied to many draws of the bound.
-
-A frontier grows while a list of URLs is crawled. A host given s URLs adds x more, Poisson with mean γ_h·ε·s. γ_h
-differs from host to host, and ε, of mean 1 and variance 1/k, from crawl to crawl. All are Gamma, found by moments; the
-past of a host counts as much as ε allows.
+A frontier grows while a list of URLs is crawled. A host with s given URLs adds x more, Poisson with mean γ_h·ε·s. γ_h
+varies over hosts, and ε, with mean 1 and variance 1/k, over crawls. All are Gamma distributed, fitted by moments; the
+history of a host has as much weight as ε allows.
 """
 
 from __future__ import annotations

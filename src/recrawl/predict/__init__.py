@@ -1,4 +1,1 @@
-"""What to expect of a page before its own history says enough: features, and priors from related pages.
-
-New links are predicted here as well, from a page's past and that of related ones (LBLA).
-"""
+"""Predictions for pages with little history: features, learned priors, related pages, new links (LBLA)."""

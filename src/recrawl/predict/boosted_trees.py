@@ -1,9 +1,8 @@
-"""Boosted trees as plain arrays: grown by scikit-learn, asked without it, and kept in files that hold no code.
+"""Boosted trees as plain arrays: trained by scikit-learn, evaluated without it, stored in files without code.
 
-A model of scikit-learn can only be kept as a pickle, and anyone who opens a pickle runs what is in it. So what was
-grown is taken out of it, node by node; from then on it is a table of numbers. Its answers are checked against
-scikit-learn's before it is used, so another layout of trees in another version is noticed when a model is trained, not
-later.
+A scikit-learn model can only be stored as a pickle, and loading a pickle can run code. So the trees are copied out of
+the trained model, node by node, into arrays. Their predictions are compared with scikit-learn's after training, so a
+different tree layout in another version is noticed at once.
 """
 
 from __future__ import annotations

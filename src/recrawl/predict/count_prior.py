@@ -1,18 +1,18 @@
-"""A prior for the rate of a page from its features: counts with uncertainty, learned from the histories at hand.
+"""A prior for the rate of a page from its features, learned from event counts.
 
-A page whose features are x has rate λ ~ Gamma(a(x), a(x)/μ(x)): mean μ, and a says how far pages that look alike
-differ. In exposure T it then shows X ~ NegativeBinomial(mean μT, shape a) events, and after them its belief is
-Gamma(a + X, a/μ + T): cold start, static and historic phase (paper 002) are one formula.
+A page with features x has rate λ ~ Gamma(a(x), a(x)/μ(x)): mean μ; a says how much pages of equal features differ. In
+exposure T it shows X ~ NegativeBinomial(mean μT, shape a) events, and its belief becomes Gamma(a + X, a/μ + T). So cold
+start, static and historic phase (paper 002) are one formula.
 
-Two steps learn it. Boosted trees fit the mean of X/T with weight T by Poisson deviance. Their answers for pages they
-were *not* trained on (in folds) are then recalibrated, with the spread that is left:
+Learning has two steps. Boosted trees fit the mean of X/T with weight T by Poisson deviance. Their out-of-fold
+predictions m are then recalibrated, together with the remaining spread, by maximum likelihood of the counts:
 
-    ln μ = c₀ + c₁ · ln m,    ln a = d₀ + d₁ · ln m,
+    ln μ = c₀ + c₁ · ln m,    ln a = d₀ + d₁ · ln m.
 
-by maximum likelihood of the counts. A page of a site that nobody has seen is another matter: what its path is called
-means nothing there, and sites differ more than pages of one site do. So there are two ensembles, each with its own
-head. The second reads no names, its folds leave out whole sites, and all sites count alike. If even so the features do
-not help on sites left out, it says the same of every page there. The same serves for changes (λ) and for new links (ν).
+Pages of unknown sites need a second ensemble with its own calibration: path names mean nothing on another site, and
+sites differ more than pages of one site. It uses no names, its folds leave out whole sites, and all sites have equal
+weight. If the features do not help on left-out sites, it predicts the same for every page. The same model serves for
+changes (λ) and new links (ν).
 """
 
 from __future__ import annotations

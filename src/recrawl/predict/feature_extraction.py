@@ -1,26 +1,18 @@
-"""DN: what the past of the links, and of related pages, says about a page (paper 004, §5.2).
+"""Features of pages as they were known at a given time: static and dynamic, of the page and of its network.
 
-DP: what the past of a page says about it (paper 004, §5.2).
+:func:`page_features` first removes everything at or after that time from the evidence, so nothing can leak from the
+future. (One feature of paper 004 as printed uses one period more; only with ``literal=True``, reading 004.2.)
 
-Lag i is the state i periods ago, and the i-th last period. Beside the paper's features there is what does not fit into
-a few periods: how long the page is known, when it last changed, and how often over its whole life.
+Dynamic features (paper 004, §5.2) are those of the page's own past (DP) and of the past of its links and related pages
+(DN). Lag i is the state i periods ago, or the i-th last period. Three features beyond the paper span the whole history:
+the age of the page, the time since its last change, and its mean rate.
 
-All features of pages as they were known at a moment: static and dynamic, of the page and of its network.
+:func:`first_sight` gives only the features that every page has at discovery and at its first observation, as input of
+priors. So a model is trained on exactly what it is asked about new pages.
 
-The first step of :func:`page_features` cuts everything that happened at or after the moment off the evidence; what
-follows sees nothing else. (Only the printed form of one feature of paper 004 observations one period further, and only
-if asked to; reading 004.2.)
-
-What is known of a page when it is found, and when it was observed once: what its prior is made of.
-
-Only features that any page has from the start are taken, as they were then. So a model learns from old pages exactly
-what it will be asked about new ones, and nothing that came later can leak into it.
-
-What observations say about a rate, as a number of changes in a time: for learners that count.
-
-An observation tells that a page changed, not how often; and observations are irregular. A Gamma belief that starts from
-the prior of the population, Gamma(a₀, b₀), and ends at Gamma(a, b) has learned as much as from a − a₀ changes counted
-in the time b − b₀. That is what ``predict.count_prior`` is trained on.
+:func:`observation_counts` turns observations into counts. An observation tells that a page changed, not how often. A
+Gamma belief that starts at the prior of the population, Gamma(a₀, b₀), and ends at Gamma(a, b) has the evidence of
+a − a₀ changes in the time b − b₀. :mod:`recrawl.predict.count_prior` is trained on these.
 """
 
 from __future__ import annotations

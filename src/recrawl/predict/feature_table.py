@@ -1,10 +1,8 @@
-"""Features of pages as one table: what every learner reads, with the schema it was trained on.
+"""Features of pages as one table, with the schema that a learner was trained on.
 
-Paper 004 sorts features by two questions: is the page alone enough to compute it, or are others needed (page or
-network)? Is one moment enough, or is a history needed (static or dynamic)? A table keeps the answer for each column,
-so that learners can be given any of the four groups.
-
-Which features a learner is given: the sets that paper 004 compares (§6 and §7).
+Paper 004 groups features by two questions: are they computed from the page alone or from others (page or network), and
+from one time or from a history (static or dynamic)? A table stores the group of each column, so that learners can be
+given any of the four groups, or the feature sets that paper 004 compares (§6 and §7).
 """
 
 from __future__ import annotations

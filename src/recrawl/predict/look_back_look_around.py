@@ -1,17 +1,15 @@
-"""Look back, look around: the few features that paper 004 finds to carry almost everything.
+"""Look back, look around: the few features that carry almost all information about new links (paper 004).
 
-*Back*: the new links of the page itself in the last periods, and their mean. *Around*: the same of its related pages,
-and their link change rate, weighted by likeness.
+*Back*: the new links of the page in the last periods, and their mean. *Around*: the same of its related pages, and
+their link change rate, weighted by similarity.
 
-The counts end with the last period that may be known. Paper 004 takes the related pages' change rate over all periods,
-the one to be predicted included (reading 004.2): pages that appear together then tell each other's future. That form is
-here for reproduction only, and must be asked for with the counts of that period.
+Time up to a given moment is divided into periods of equal length. A table of counts has a row per page and a column per
+period, the oldest first; NaN marks an unknown period. A page that was not known when the period started has no count,
+because all its links would be new.
 
-New links of pages in past periods, and what to predict of the next one: the currency of paper 004.
-
-Time up to a moment is cut into periods of equal length. A table of counts has a row for each page and a column for each
-period, the oldest first; NaN marks a period about which nothing is known. A page that was not yet known when the
-period started has no count: all its links would be new.
+The counts end with the last known period. Paper 004 takes the change rate of related pages over all periods, including
+the predicted one (reading 004.2), so pages that appear together leak each other's future. That form exists only for
+reproduction, and needs the counts of that period as an argument.
 """
 
 from __future__ import annotations

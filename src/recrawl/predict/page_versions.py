@@ -1,14 +1,10 @@
-"""Observations of pages with what each found on them, as columns: the evidence that page features are made of.
+"""The evidence for page features, as columns: observed versions, links and texts of pages over time.
 
-A row is an observation that read the page. Where it came from (visits of the crawler, records of an archive, commits of
-a repository) does not matter here, but whether anything can have happened between the rows does: see ``complete``.
+A row of :class:`PageVersions` is an observation that read the page: a visit, a record of an archive, or a commit of a
+repository. ``complete`` says whether changes between the rows are possible.
 
-The links between pages in time, and the graph they form at a moment.
-
-A link is there from the observation that first saw it to the observation that first missed it. What is not known before
-a moment is not in its graph: neither links seen later nor that a link was to go.
-
-Visible texts of pages in time: what semantic vectors are made of.
+A link exists from the first observation that saw it to the first that missed it. The graph of a time contains only what
+was known before it.
 """
 
 from __future__ import annotations

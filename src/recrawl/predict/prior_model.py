@@ -1,18 +1,16 @@
-"""A trained model: from what is known of a page at first sight to what to believe of its rates.
+"""A trained model: priors of change and link rates from what is known of a page at first sight.
 
-For each kind of event it holds two priors: one for pages that were only found, which reads their URLs, and one for
-pages that were observed once, which reads what was on them, too. Events are changes (λ) and new links (ν), internal and
-external ones apart as in paper 004. A page is evaluated by all that is known of it, and no more: a model that had to
-guess what is on a page would have to be less sure of every page.
+For each kind of event the model has two priors: one for pages that were only discovered, which reads their URLs, and
+one for pages observed once, which also reads their content. Events are changes (λ) and new links (ν), internal and
+external ones separately as in paper 004.
 
-A trained model as bytes, and back: arrays of numbers in one archive of numpy's, and nothing that could be run.
+A model is stored as numpy arrays without pickles (``allow_pickle=False``), so a model from somebody else cannot run
+code. Loading checks the types of all arrays and that all trees end. The model card says when, from what and how it was
+trained, and how well it predicted: JSON for programs, Markdown for people.
 
-A pickle would do whatever it says when it is opened, so a model that somebody sends could do anything. Here whatever is
-read is checked to be arrays of the right kind (``allow_pickle=False``) and trees whose every way ends.
-
-What to know of a model before it is used: when, from what and how it was trained, and how well it predicted.
-
-As JSON beside the model, for programs, and as a page of Markdown, for people.
+:func:`contributions` explains a prediction: the factor of a feature is the predicted rate, divided by the geometric
+mean of the rates predicted if the page had that feature from other pages. Correlated features share their effect, so
+factors need not multiply to the whole.
 """
 
 from __future__ import annotations

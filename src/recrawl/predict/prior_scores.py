@@ -1,14 +1,11 @@
-"""How well priors predict: log loss of the first observations of pages nobody has seen, calibration and coverage.
+"""Scores of priors on first observations of unknown pages, and the drift of a model in use.
 
-All are evaluated on the same observations. After each observation a prior becomes a belief in the usual way, so what is
-evaluated past the first observation is prior × history.
+All priors are evaluated on the same observations: of pages held out at random, of later pages, and of whole sites.
+After each observation a prior becomes a belief in the usual way, so scores beyond the first observation are of prior
+and history together.
 
-What a model is evaluated on: pages kept from training at random, pages that came later, and whole sites.
-
-Whether a model still fits: what it predicted of pages that came after it was trained, beside what was found.
-
-A model that expects half or twice the changes that first observations find, or the new links that are counted, misleads
-anyone who trusts it. Chance alone can do so where there are few observations; so both the ratio and the number of
+Drift compares the predictions for pages that were found after training with what was observed. A model that expects
+half or twice the events is misleading, but few observations can differ by chance. So both the ratio and the number of
 standard deviations must be large.
 """
 

@@ -1,20 +1,14 @@
-"""The pages most like a page in what they say, by the cosine of their vectors: where LBLA looks around.
+"""Related pages: the nearest pages by the cosine of their semantic vectors, for "look around" (paper 004, §5.2).
 
-Below :data:`EXACT` pages all pairs are compared, in blocks. Above it neighbours are searched approximately; every
-result then says what share of the true neighbours it found, measured on a random sample of pages.
+Up to :data:`EXACT` pages all pairs are compared, in blocks. Above it the search is approximate, by nearest-neighbour
+descent, and every result reports its recall on a random sample of pages. :func:`within_clusters` is the cheaper search
+that paper 004 suggests: k-means of directions, learned from a sample, and comparisons only with pages of the ``probes``
+nearest clusters. More probes find more neighbours and cost more.
 
-Related pages the cheaper way that paper 004 suggests: look for them only in the nearest clusters of content.
-
-The vectors are parted into clusters by k-means of directions, learned from a sample; a page is compared with the pages
-of the ``probes`` clusters whose centres are nearest to that of its own. More probes find more of the true neighbours
-and cost more.
-
-A space in which texts about the same things lie near to each other: the semantic vectors of paper 004 (§5.2).
-
-Two ways to get there. A *learned* space weighs words by TF-IDF and keeps the 192 directions in which a sample of texts
-differs most (latent semantic analysis). A *hashed* space learns nothing: each word falls on one of the 192 axes, up or
-down, by a hash, so cosines of the counts are kept on average; texts can stream by. Both give vectors of length 1, or 0
-for a text without words. Both need the extra ``predict``.
+Semantic vectors come from one of two spaces. A *learned* space weighs words by TF-IDF and keeps the 192 directions of
+largest variance in a sample of texts (latent semantic analysis). A *hashed* space needs no training: each word is added
+to one of 192 axes with a sign, by a hash, which keeps cosines on average. Both give vectors of length 1, or 0 for a
+text without words. Both need the extra ``predict``.
 """
 
 from __future__ import annotations

@@ -1,38 +1,23 @@
-"""What a URL alone says about its page: the features known before the first fetch.
+"""Static features: of the URL, of one observed version, and of the link graph at one time (papers 002, 003 and 004).
 
-From Barbosa et al. (paper 002, §3.2: directory level) and LBLA (paper 004, §4.2: depths, internal links), with
-readings 002.6, 004.3 and 004.6. A URL may come without a scheme; ``http`` is then meant.
+- URL: directory level (paper 002, §3.2), depths and internal links (paper 004, §4.2), with readings 002.6, 004.3 and
+  004.6, and the features of SHARC 6.3. A URL without a scheme is read as ``http``.
+- Names (media types, top-level domains, parts of paths) as numbers: each is hashed into one of 254 buckets, the same in
+  every run. No dictionary is needed, and a model reads old and new names alike. Frequent names rarely share a bucket.
+- Text quality: paper 004 (§5.2) names "a non-linear function applied on a ratio of the vocabulary size to the document
+  size" without the formula. We use Herdan's C: with V distinct words among N,
 
-Names as numbers that are the same in every run: media types, top-level domains, parts of paths.
+      C = ln V / ln N = 1 + ln(V/N) / ln N.
 
-A name gets a bucket by a hash of its own, so a page found tomorrow needs no dictionary of what was found today, and a
-model reads both alike. Different names may share a bucket; with 254 of them rarely two frequent ones do.
+  V/N falls with the length of every natural text; C hardly does (0.8 to 0.95 in natural texts), but is lower for
+  repeated phrases and keyword stuffing.
+- Links (SN): inlinks, PageRank (Brin and Page 1998) and TrustRank (Gyöngyi, Garcia-Molina and Pedersen 2004). A random
+  surfer follows a link with probability d (``damping``), else restarts: anywhere (PageRank) or on a trusted page
+  (TrustRank); also on pages without links. The ranks r solve
 
-How much a text says for its length: a feature that paper 004 names without giving its formula.
+      r = d (Pᵀ r + u · Σ_{dangling} r) + (1 − d) u
 
-Paper 004 (§5.2) has "a non-linear function applied on a ratio of the vocabulary size to the document size". We take
-Herdan's C: with V distinct words among N,
-
-    C = ln V / ln N = 1 + ln(V/N) / ln N.
-
-The bare ratio V/N falls with length in every natural text; C hardly does (natural texts lie near 0.8 to 0.95), while
-repeated phrases and stuffed keywords push it down.
-
-What is known of a page before it is fetched, as the thesis feeds it to its classifiers (SHARC 6.3).
-
-SP: what one observation of a page, and its URL, say about it (papers 002, 003 and 004).
-
-PageRank and TrustRank: how likely a surfer who follows links is to be on a page.
-
-With probability ``damping`` the surfer follows a link of the page, each as likely as the other, else restarts: anywhere
-(PageRank, Brin and Page 1998), or on a trusted page (TrustRank, Gyöngyi, Garcia-Molina and Pedersen 2004). On a page
-without links the surfer restarts too. The ranks r solve
-
-    r = d (Pᵀ r + u · Σ_{dangling} r) + (1 − d) u
-
-with restart distribution u, and are found by power iteration: each round shrinks the error by d.
-
-SN: what the links of all pages at one moment say about a page (paper 004, §5.2).
+  with restart distribution u. Power iteration reduces the error by the factor d per round.
 """
 
 from __future__ import annotations

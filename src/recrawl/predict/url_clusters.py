@@ -1,22 +1,16 @@
-"""Clusters of related pages by their URLs: the deepest directory that holds enough of them.
+"""Clusters of related pages by URL, and priors of rates and classes from them.
 
-Pages of one directory are written by the same people at the same time, so they share an intensity
-(``estimate.cluster_intensity``). A directory with too few pages hands them up to the one above it; what is left at the
-root of a host is a cluster of its own. A cluster that grows too large is cut in order of discovery: pages found
-together were made together.
+A cluster is the deepest directory with enough pages. Pages of one directory are often edited together, so they share an
+intensity (``estimate.operational.cluster_intensity``). The pages of a small directory belong to its parent, up to the
+root of the host. A large cluster is split in the order of discovery, because pages found together were often created
+together.
 
-A prior for pages nobody has seen yet, from what was seen around them: section → host → everything.
+The prior of an unvisited page comes from its section, else its host, else all pages. Each level is an empirical-Bayes
+fit, shrunk towards the level above with the weight of five pages. That is "look around" (paper 004) in its simplest
+form.
 
-Each level is an empirical-Bayes fit to its pages, shrunk towards the level above it as if that were five more pages
-(``estimate.empirical_bayes``). A page is believed of as its section is; where the section is new, as its host; where
-that is new too, as all pages together. "Look around" (paper 004) in its simplest form.
-
-The class of change of a page nobody has visited, from those of its siblings: "look around" for classes.
-
-Every directory that holds pages of known class has chances of its own, shrunk towards those of the directory above it
-as if that were five more pages; the root of a host is shrunk towards all hosts together. A page has the chances of
-the deepest directory it lies in that is known. It stands where paper 002 has a decision tree over page features, and
-needs nothing but the URL.
+The class of an unvisited page comes from its siblings: each directory has class probabilities, shrunk towards its
+parent in the same way. This replaces the decision tree over page features of paper 002, and needs only the URL.
 """
 
 from __future__ import annotations

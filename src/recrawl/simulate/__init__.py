@@ -1,4 +1,1 @@
-"""Virtual webs whose whole truth is known, and runs of policies and strategies over them.
-
-Also the trials by which the papers evaluated their methods, on histories that were recorded or made (``*_trial``).
-"""
+"""Simulation: virtual webs with known changes, and runs of policies and capture strategies on them."""

@@ -1,17 +1,15 @@
-"""The field on which policies compete: pages, their true histories, and the ground they stand on.
+"""The pages of a policy benchmark and their true histories.
 
-Rows are pages in the order in which they were born, and the row is the id that policies know.
+Rows are pages in the order of birth; the row is the page id.
 
-A field from what visits found: histories without exact times, taken as if the truth were one of those they allow.
+A field can be made from visits (:func:`field_from_histories`). They tell that a page changed between two observations,
+not when or how often. So each gap with a change gets one change at a random time; several draws show how much that
+matters. Logs of changes (``ChangeKind.EXACT``) have exact times, of which nothing is drawn. Changes that no visit found
+are missing, which favours policies that visit as the histories did.
 
-Visits tell that a page changed between two observations, not when, nor how often. So each gap in which a change was
-found gets one change, at a time drawn at random within it; anyone who wants to know how much that matters draws several
-times. Logs of changes (``ChangeKind.EXACT``) know every time: nothing is drawn of these, if the histories are made of
-what somebody who watched would have seen (``estimate.watched``). Changes that no visit found are not there, which
-favours anyone who visited as the histories did. A page comes with its first observation. It goes when it was found gone
-for good, or with its last observation, with two exceptions. Pages of which there are logs stay to the end of the
-record. Pages to which anyone who made the visits chose not to return stay until the last observation of any page:
-without these, others would be spared the visits that choosing saved, and would do as well as if they had chosen.
+A page exists from its first observation until it is found gone for good, or until its last observation, with two
+exceptions. Pages with a log exist to the end of the record. Pages that the recorded crawl chose not to revisit exist
+until the last observation of any page: otherwise the other policies would be spared the visits that this choice saved.
 """
 
 from __future__ import annotations

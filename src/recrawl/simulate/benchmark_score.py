@@ -1,14 +1,12 @@
-"""The score of a contest: what each page got out of the visits, exactly, in constant memory.
+"""The score of a policy in a benchmark, exact and in constant memory, and its metrics.
 
-Rules of this file:
- 1. A page counts from its first visit to its death or the end of the record, and only the part of it after
-    ``scored_from``: before, policies are learning.
+Rules:
+ 1. A page counts from its first visit to its death or the end of the record, and only after ``scored_from``, because
+    policies learn before.
  2. Between two visits a copy is fresh until the first change after the earlier one. Freshness and age are integrals
     over true change times, not samples.
- 3. A visit that finds the page changed since the visit before catches one change, however many there were; the others
-    are merged into it (datamonitor, reading 001.6). The first visit catches nothing.
-
-What came of a contest, page by page, and the metrics that sum it up.
+ 3. A visit that finds the page changed catches one change, whatever their number; the others are merged into it
+    (datamonitor, reading 001.6). The first visit catches nothing.
 
 Metrics are ratios of sums over pages, so that pages can be resampled and differences taken page by page.
 """

@@ -1,9 +1,7 @@
-"""Times at which something happened to each of many pages, as one ragged array.
+"""Change processes: draw change times of many pages from their rates, as one ragged array (:class:`EventTimes`).
 
-Laws of change: rates in, change times out, for all pages at once.
-
-Every law keeps the mean: a page of rate λ changes λ·T times in a span T on average (``WholeGapProcess``, which
-rounds, says how it departs). They differ in how the changes cluster.
+Every process keeps the mean: a page of rate λ changes λ·T times in a span T on average (``WholeGapProcess``, which
+rounds, documents its deviation). They differ in how the changes cluster.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
-"""A contest: one policy at work on a field, with a virtual clock, at a given budget. All pages at once.
+"""Policy benchmark: run one policy on a field of pages with a virtual clock at a given budget, all pages at once.
 
-Rules of the contest (algorithms §7):
- 1. The clock ticks; everything that is done, is done at a tick.
- 2. A page is found, and first visited, at the first tick at least ``found_after`` after its birth. First visits are
-    the same for all policies and cost nothing.
- 3. At each tick ``budget`` × pages there × days visits are made; fractions carry over, but not
-    visits for which there was no page. They go to the pages
-    that want them most (``Policy.urgency``), at most ``per_host`` to a host; ties are broken at random.
- 4. Policies know what they were told: pages when they are found, visits when they are made. A page that is gone is no
-    longer offered, and no longer counts.
- 5. A policy is fitted when so much time has passed, or N pages were found, since the last fit that either has
-    grown by a quarter, and at least every ``fit_every``.
+Rules (algorithms §7):
+ 1. The clock ticks; everything happens at a tick.
+ 2. A page is found, and first visited, at the first tick at least ``found_after`` after its birth. First visits are the
+    same for all policies and cost nothing.
+ 3. At each tick ``budget`` × existing pages × days visits are made; fractions carry over, but not visits without a
+    page. They go to the most urgent pages (``Policy.urgency``), at most ``per_host`` to a host; ties are broken at
+    random.
+ 4. Policies know only what was reported to them: pages when they are found, visits when they are made. A page that is
+    gone is not offered and not counted.
+ 5. A policy is fitted when the time or the number of found pages has grown by a quarter since the last fit, and at
+    least every ``fit_every``.
 
-Who competes: every policy by its name, made ready for a field and for one budget for all.
+:func:`entry` makes a policy of a given name ready for a field and a budget.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
-"""What visits would have seen: exact change times and a schedule of visits in, visits with verdicts out.
+"""Collections of pages with known changes, and the visits with verdicts that a schedule of observations would record.
 
-The truth of a page is when it appeared, when it went for good, and every moment it changed. A schedule says when to
-observation; an observation says whether the page changed since the observation before it, and no more. So any estimator
-can be tried on histories of which everything is known.
+The truth of a page (:class:`PageTruth`) is when it appeared, when it disappeared for good, and when it changed. A
+schedule gives the observation times; an observation tells whether the page changed since the one before. So estimators
+can be tested on histories whose truth is known.
 
-Collections: pages that belong together and everything that really happened to them.
-
-Made from a change log (a repository of a site's sources, a data set). What counts as a change is decided here, once
-for all experiments (algorithms §7): bulk edits do not count, and a chain of changes that follow each other within an
-hour is one change, at its first moment. A page that was there when the record starts, or that came with a bulk import,
-has an unknown age.
+A :class:`Collection` is made from a change log, such as a repository of a site's sources. What counts as a change is
+decided here, once for all experiments (algorithms §7): bulk edits do not count, and changes that follow each other
+within an hour are one change, at the first time. A page that existed at the start of the record, or came with a bulk
+import, has an unknown age.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""A capture on a virtual clock: any strategy on a virtual site, and what came of it, expected and actual.
+"""Simulated site captures: run a strategy on a virtual site, and measure expected and actual quality.
 
-One slot takes one delay; slot s is at start + s · delay. Links do not change while a capture lasts. A change at a
-moment is there for anyone who observes that moment or later.
+One slot takes one delay; slot s is at start + s · delay. Links do not change during a capture. A change is visible to
+observations at its time or later.
 
-A virtual site to capture: its link graph, its true rates, and every moment at which each page changed.
-
-The synthetic sites are those of the thesis (SHARC 4.5.3): a complete tree of pages in breadth-first numbering, rates
-λ_i = scale/(i + 1)^skew by that number or in reverse, and the links of a page in random order. Only the rates are
-told there; the rest is what gives the published numbers.
+A virtual site has a link graph, true rates, and the times of all changes. The synthetic sites are those of the thesis
+(SHARC 4.5.3): a complete tree of pages in breadth-first numbering, rates λ_i = scale/(i + 1)^skew by that number or in
+reverse, and the links of a page in random order. The thesis states only the rates; the rest is chosen such that the
+published numbers result.
 """
 
 from __future__ import annotations

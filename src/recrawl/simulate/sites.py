@@ -1,10 +1,8 @@
-"""Synthetic sites: trees of pages with known rates, whose pages and links come and go.
+"""Synthetic sites: trees of pages with known rates and readable paths, whose pages and links appear and disappear.
 
-Pages are numbered breadth first in a complete tree: page i has the parent ⌊(i−1)/outdegree⌋, page 0 is the
-home page. Every page links to its children and to its parent. What appears or disappears does so at a
-change of the page that links to it, so it adds nothing to the rate of that page.
-
-Names for made-up pages: readable paths and titles from a page's place in its tree.
+Pages are numbered breadth first in a complete tree: page i has the parent ⌊(i−1)/outdegree⌋, page 0 is the home page.
+Every page links to its children and its parent. Pages and links appear or disappear at a change of the linking page, so
+they do not add to its rate.
 """
 
 from __future__ import annotations

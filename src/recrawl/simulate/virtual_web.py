@@ -1,13 +1,13 @@
-"""A virtual web: everything that is true about pages that change, known exactly and at all times.
+"""A virtual web: pages, links and their changes, known exactly at all times.
 
-Rules of this file:
+Rules:
 
-- A page *lives* in one or more intervals [born, died). Outside them it is not there.
-- A page *changes* at known times inside its lives. Its version at t is the number of changes up to t; a
-  return from the dead counts as a change, the first birth does not.
-- A link is on its page in [added, removed). Links come and go only when their page is born or changes, so
-  a version fixes the links too (``unexplained_links`` counts the exceptions).
-- Time is an argument; nothing here moves.
+- A page exists in one or more intervals [born, died).
+- A page *changes* at known times while it exists. Its version at t is the number of changes up to t; a reappearance
+  counts as a change, the first birth does not.
+- A link is on its page in [added, removed). Links appear and disappear only when their page is born or changes, so a
+  version determines the links (``unexplained_links`` counts exceptions).
+- Time is an argument; there is no clock.
 """
 
 from __future__ import annotations

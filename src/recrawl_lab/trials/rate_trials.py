@@ -27,7 +27,7 @@ from recrawl.assess.prediction_scores import (
     calibration,
     log_loss,
     mean_with_interval,
-    rank_correlation,
+    spearman,
 )
 from recrawl.estimate.estimator import Estimator, RateEvidence
 from recrawl.estimate.operational.factor_state import PageGroups, choose
@@ -219,7 +219,7 @@ def score(outcomes: Sequence[RateOutcomes], rng: np.random.Generator, *, repeats
                     mean_with_interval(loss, one.cluster, rng, repeats=repeats),
                     mean_with_interval(brier(one.p, one.happened), one.cluster, rng, repeats=repeats),
                     calibration(one.p, one.happened).error,
-                    rank_correlation(one.rate[known], one.future_rate[known]),
+                    spearman(one.rate[known], one.future_rate[known]),
                     mean_with_interval(loss - losses[best], one.cluster, rng, repeats=repeats),
                 )
             )
