@@ -1,6 +1,6 @@
 """How many files does one visit of ``recrawl run`` pass?
 
-uv run python benchmarks/visit_path.py           numbers of files, functions and switches between packages; goal: 45 files
+uv run python benchmarks/visit_path.py           files, functions and switches between packages; the goal is 45 files
 uv run python benchmarks/visit_path.py --list    also the files, with the functions that ran in each
 uv run python benchmarks/visit_path.py --same    the page is as it was at the visit before, byte by byte
 
