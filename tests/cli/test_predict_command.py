@@ -21,8 +21,8 @@ from recrawl.app.predict.stored_models import load_model
 from recrawl.app.workspace.workspace import open_workspace
 from recrawl.app.workspace.workspace_wiring import WorkspaceFits, policy_of
 from recrawl.cli.main import main
-from recrawl.crawl.fit.fit_process import FitRequest, read_state, write_state
-from recrawl.crawl.fit.inline_fit import ScheduleFit
+from recrawl.crawl.worker.fit_process import FitRequest, read_state, write_state
+from recrawl.crawl.worker.inline_fit import ScheduleFit
 from recrawl.errors import ExitCode
 from recrawl.model import Verdict, Visits
 from recrawl.predict.prior_model import PriorModel

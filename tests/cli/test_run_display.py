@@ -7,7 +7,7 @@ import pytest
 from recrawl.app.progress import bar, line
 from recrawl.app.runs.crawl_run import RunCounts, every, together
 from recrawl.cli.operate.run_display import display, getting_ready, sentence
-from recrawl.crawl.control.crawl_stats import CrawlStats
+from recrawl.crawl.control.metrics import CrawlStats
 from recrawl.time import HOUR
 
 

@@ -11,8 +11,8 @@ from recrawl.app.site_capture.statement_text import report_lines
 from recrawl.app.workspace.workspace import open_workspace
 from recrawl.crawl.clock import RealClock
 from recrawl.crawl.control import runtime_limits
+from recrawl.crawl.site_capture.capture_course import report_json, report_of
 from recrawl.crawl.site_capture.capture_order import CaptureOrder
-from recrawl.crawl.site_capture.capture_quality import report_json, report_of
 from recrawl.errors import ConfigError, InputError
 from recrawl.model import Outcome, Verdict, Visits
 from recrawl.simulate.sites import tree_site

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from recrawl.crawl.fit import fit_process
-from recrawl.crawl.fit.fit_process import FitParts
+from recrawl.crawl.worker import fit_process
+from recrawl.crawl.worker.fit_process import FitParts
 from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
 from recrawl.schedule.policies.fixed_interval import FixedInterval
 from recrawl.schedule.policies.valued import ValuedPolicy

@@ -15,13 +15,14 @@ from recrawl.crawl.control.worker_registry import worker_lock
 from recrawl.crawl.maintenance.workspace_backup import (
     MANIFEST,
     BackupRequest,
+    RestoreRequest,
     backups_in,
     committed_end,
     make_backup,
     read_manifest,
+    restore_backup,
 )
 from recrawl.crawl.maintenance.workspace_check import CheckScope, verify
-from recrawl.crawl.maintenance.workspace_restore import RestoreRequest, restore_backup
 from recrawl.errors import ConfigError, InputError, StoreError
 from recrawl.formats.warc.warc_check import checked_records
 from recrawl.store.open import open_store

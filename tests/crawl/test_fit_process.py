@@ -19,18 +19,17 @@ import pytest
 from recrawl.crawl.clock import RealClock
 from recrawl.crawl.control.json_log import JsonLinesLog
 from recrawl.crawl.control.run_control import NoRunControl
-from recrawl.crawl.fit import fit_process
-from recrawl.crawl.fit.fit_process import FitDone, FitProcess, FitRequest, FittedState, read_state
-from recrawl.crawl.fit.inline_fit import DueBefore, ScheduleFit
 from recrawl.crawl.visit.recorder import Recorder
 from recrawl.crawl.visit.scope import HostScope
 from recrawl.crawl.visit.visit_target import ExchangeUnderway, InternalFailure, VisitDone, VisitTarget
 from recrawl.crawl.visit.visitor import Visitor
 from recrawl.crawl.visit.warc_archive import NoArchive
 from recrawl.crawl.worker import crawl_worker as driver_module
-from recrawl.crawl.worker import event_loop
+from recrawl.crawl.worker import event_loop, fit_process
 from recrawl.crawl.worker.crawl_worker import CrawlWorker, WorkerPace
-from recrawl.crawl.worker.outage_detector import may_be_our_fault
+from recrawl.crawl.worker.fit_process import FitDone, FitProcess, FitRequest, FittedState, read_state
+from recrawl.crawl.worker.inline_fit import DueBefore, ScheduleFit
+from recrawl.crawl.worker.outages import may_be_our_fault
 from recrawl.detect import ChangeResult, decoded
 from recrawl.fetch.http.http_fetcher import HttpFetcher, TransferLimits
 from recrawl.fetch.robots_cache import RobotsCache

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from recrawl.crawl.control.crawl_stats import CrawlStats
 from recrawl.crawl.control.health import (
     BEAT_EVERY,
     LEAST_ROOM,
@@ -25,7 +24,15 @@ from recrawl.crawl.control.health import (
     START_DEAD,
     HealthMonitor,
 )
-from recrawl.crawl.control.metrics import HEALTH_GAUGES, STORE_GAUGES, WORKER_GAUGES, Metrics, MetricsServer, served
+from recrawl.crawl.control.metrics import (
+    HEALTH_GAUGES,
+    STORE_GAUGES,
+    WORKER_GAUGES,
+    CrawlStats,
+    Metrics,
+    MetricsServer,
+    served,
+)
 from recrawl.crawl.visit.visitor import REFUSED_BY_ROBOTS
 from recrawl.errors import StoreAwayError, StoreError
 from recrawl.model import Outcome, Visit, Visits

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from recrawl.crawl.control.json_log import JsonLinesLog
-from recrawl.crawl.fit import inline_fit
-from recrawl.crawl.fit.inline_fit import InlineFit
 from recrawl.crawl.visit.recorder import Recorder
 from recrawl.crawl.visit.scope import HostScope
 from recrawl.crawl.visit.warc_archive import NoArchive
+from recrawl.crawl.worker import inline_fit
+from recrawl.crawl.worker.inline_fit import InlineFit
 from recrawl.model import Outcome, Visit, Visits
 from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
 from recrawl.schedule.policies.fixed_interval import FixedInterval

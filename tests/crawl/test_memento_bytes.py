@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from recrawl.crawl.worker.recovery import acknowledged_by
+from recrawl.crawl.worker.outages import acknowledged_by
 from recrawl.detect import decoded
 from recrawl.errors import FetchError
 from recrawl.fetch import ArchiveClient, HttpFetcher, MementoClient, TransferLimits

@@ -11,10 +11,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from recrawl.crawl.visit.scope import ScopeKind, ScopeRules
+from recrawl.crawl.visit.scope import ScopeKind, ScopeRules, WorkspaceScope
 from recrawl.crawl.worker.crawl_assembly import WorkerSettings, live_crawl
 from recrawl.crawl.worker.crawl_worker import WorkerPace
-from recrawl.crawl.worker.seed_scope import WorkspaceScope
 from recrawl.schedule.policies.fixed_interval import FixedInterval
 from recrawl.schedule.politeness.host_politeness import PolitenessRules
 from recrawl.store.open import open_store

@@ -13,11 +13,10 @@ import pytest
 
 from recrawl.crawl.clock import RealClock
 from recrawl.crawl.control import runtime_limits
-from recrawl.crawl.control.crawl_stats import StatsCollector
 from recrawl.crawl.control.json_log import JsonLinesLog
+from recrawl.crawl.control.metrics import StatsCollector
 from recrawl.crawl.control.run_control import StoreRunControl, WorkerLoad
-from recrawl.crawl.control.runtime_limits import READ_EVERY, LimitsWatcher, RuntimeLimits
-from recrawl.crawl.control.shared_budget import SharedBudget
+from recrawl.crawl.control.runtime_limits import READ_EVERY, LimitsWatcher, RuntimeLimits, SharedBudget
 from recrawl.crawl.control.worker_registry import (
     REPORT_EVERY,
     SILENCE,

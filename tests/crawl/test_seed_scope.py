@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from recrawl.crawl.visit.recorder import Recorder
-from recrawl.crawl.visit.scope import HostCap, HostScope, ScopeKind, ScopeRules
+from recrawl.crawl.visit.scope import HostCap, HostScope, ScopeKind, ScopeRules, WorkspaceScope
 from recrawl.crawl.visit.warc_archive import NoArchive
-from recrawl.crawl.worker.seed_scope import WorkspaceScope
 from recrawl.errors import DiskFullError
 from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
 from recrawl.schedule.policies.fixed_interval import FixedInterval

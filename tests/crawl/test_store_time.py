@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recrawl.crawl.clock import DOUBT, RealClock
-from recrawl.crawl.control.store_time import APART, StoreTime, follow_store, time_of
+from recrawl.crawl.clock import APART, DOUBT, RealClock, StoreTime, follow_store, time_of
 from recrawl.store.open import open_store
 from recrawl.time import DAY
 

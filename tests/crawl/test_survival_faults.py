@@ -22,13 +22,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.crawl.control.json_log import JsonLinesLog, LogFile
-from recrawl.crawl.fit.inline_fit import InlineFit
 from recrawl.crawl.visit.recorder import Recorder
 from recrawl.crawl.visit.scope import HostScope
 from recrawl.crawl.visit.warc_archive import NoArchive
 from recrawl.crawl.worker.crawl_assembly import WorkerSettings, live_crawl
 from recrawl.crawl.worker.crawl_worker import CrawlWorker, WorkerPace
-from recrawl.crawl.worker.outage_detector import ENOUGH, NetworkOutage
+from recrawl.crawl.worker.inline_fit import InlineFit
+from recrawl.crawl.worker.outages import ENOUGH, NetworkOutage
 from recrawl.errors import DiskFullError, StoreAwayError, StoreError
 from recrawl.fetch.http.http_fetcher import HttpFetcher
 from recrawl.model import Capture, Outcome, Visit, Visits

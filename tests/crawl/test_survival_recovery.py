@@ -30,9 +30,9 @@ from recrawl.crawl.visit.recorder import Recorder
 from recrawl.crawl.visit.scope import HostScope
 from recrawl.crawl.visit.visit_target import VisitDone, VisitTarget
 from recrawl.crawl.visit.warc_archive import WarcArchive
-from recrawl.crawl.worker import outage_detector, storage_backoff
+from recrawl.crawl.worker import outages
 from recrawl.crawl.worker.crawl_worker import WorkerPace
-from recrawl.crawl.worker.recovery import acknowledged_by, give_back
+from recrawl.crawl.worker.outages import acknowledged_by, give_back
 from recrawl.detect import ChangeResult, PageState
 from recrawl.errors import DiskFullError, InputError, StoreAwayError
 from recrawl.formats.warc.warc_repair import repair
@@ -148,7 +148,7 @@ def test_a_file_of_which_nothing_counts_is_gone(stages):
 
 
 def test_what_another_store_must_have_acknowledged_stays(stages, monkeypatch):
-    monkeypatch.setattr("recrawl.crawl.worker.recovery._MOST", 3)
+    monkeypatch.setattr("recrawl.crawl.worker.outages._MOST", 3)
     stage = stages()
     for number in range(4):
         stage.keep(1 + number, number)
@@ -382,8 +382,8 @@ def test_the_page_about_recovery_names_the_figures_of_the_code():
     assert f"a lease lasts {pace.lease_time / MINUTE:g} minutes" in text
     assert f"nothing new from one for {worker_registry.SILENCE:g} s" in text
     for patience, words in (
-        (storage_backoff.RETRY_BACKOFF, "1 s, 2 s, 4 s … 60 s"),
-        (outage_detector.RETRY_BACKOFF, "5 s, 10 s … 5 min"),
+        (outages.STORAGE_RETRY, "1 s, 2 s, 4 s … 60 s"),
+        (outages.OFFLINE_RETRY, "5 s, 10 s … 5 min"),
     ):
         assert words in text
         assert words.startswith(f"{patience.first:g} s, {patience.first * patience.factor:g} s")

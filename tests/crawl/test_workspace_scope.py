@@ -4,8 +4,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from recrawl.crawl.visit.scope import HostCap, ScopeKind, ScopeRules, SiteScope, trap
-from recrawl.crawl.worker.seed_scope import WorkspaceScope
+from recrawl.crawl.visit.scope import HostCap, ScopeKind, ScopeRules, SiteScope, WorkspaceScope, trap
 from recrawl.urls import address
 
 HOSTS = st.sampled_from(["a.org", "www.a.org", "b.a.org", "xa.org", "a.org:8080", "c.org"])

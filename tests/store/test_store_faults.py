@@ -12,7 +12,7 @@ import pytest
 from recrawl.errors import DiskFullError, ExitCode, StoreError
 from recrawl.model import Visits
 from recrawl.store import open_store
-from recrawl.store.migrate import REVISIONS, VERSION_TABLE
+from recrawl.store.engine.database import REVISIONS, VERSION_TABLE
 
 
 def execute(location, statement):

@@ -14,7 +14,7 @@ from alembic.script import ScriptDirectory
 from recrawl.errors import StoreError
 from recrawl.model import VISIT_COLUMNS
 from recrawl.store import open_store
-from recrawl.store.migrate import MIGRATIONS, REVISIONS, VERSION_TABLE
+from recrawl.store.engine.database import MIGRATIONS, REVISIONS, VERSION_TABLE
 
 metadata = runpy.run_path(str(Path(__file__).with_name("schema.py")))["metadata"]
 

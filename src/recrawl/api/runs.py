@@ -20,8 +20,8 @@ from recrawl.model.plurals import counted
 if TYPE_CHECKING:
     from recrawl.app.runs.crawl_run import RunOutcome
     from recrawl.app.workspace.workspace import Workspace
+    from recrawl.crawl.site_capture.capture_course import CaptureReport
     from recrawl.crawl.site_capture.capture_order import CaptureOrder
-    from recrawl.crawl.site_capture.capture_quality import CaptureReport
     from recrawl.schedule.policy import Policy
 
 T = TypeVar("T")

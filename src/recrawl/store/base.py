@@ -28,8 +28,8 @@ from recrawl.model import (
     Visits,
 )
 from recrawl.model.captures import RobotsCopies, RobotsCopy
-from recrawl.store.ahead import AheadOfClock, MisdatedVisits
 from recrawl.store.browse import HostCounts, PageQuery, PageRows
+from recrawl.store.recording import AheadOfClock, MisdatedVisits
 from recrawl.store.store_values import (
     CaptureColumns,
     CaptureEnds,

@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 
 from recrawl.errors import InputError, StoreError
 from recrawl.store.base import Tell
-from recrawl.store.engine.database import Database, DatabaseSession
-from recrawl.store.migrate import VERSION_TABLE
+from recrawl.store.engine.database import VERSION_TABLE, Database, DatabaseSession
 from recrawl.store.open import open_database, sqlite_path
 
 _PROGRESS = "copy"

@@ -10,7 +10,7 @@ from recrawl.time import DAY
 
 if TYPE_CHECKING:
     from recrawl.app.workspace.workspace import Workspace
-    from recrawl.crawl.site_capture.capture_quality import CaptureReport
+    from recrawl.crawl.site_capture.capture_course import CaptureReport
     from recrawl.model import BoolArray, IntArray
     from recrawl.simulate.virtual_web import VirtualWeb
     from recrawl.store.base import Store

@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from recrawl.app.display import command_in, seconds_of
+from recrawl.crawl.clock import APART, StoreTime, follow_store
 from recrawl.crawl.control.json_log import LEVELS, JsonLinesLog, LogFile
-from recrawl.crawl.control.store_time import APART, StoreTime, follow_store
 from recrawl.crawl.control.worker_registry import registered_workers
 from recrawl.crawl.visit.fault_isolation import FaultReporter
 from recrawl.crawl.worker.crawl_assembly import LOG
 from recrawl.crawl.worker.crawl_worker import StopReason
 from recrawl.crawl.worker.event_loop import in_thread
 from recrawl.crawl.worker.lease_pool import GRACE
-from recrawl.crawl.worker.storage_backoff import StorageBackoff
+from recrawl.crawl.worker.outages import StorageBackoff
 from recrawl.errors import DiskFullError, StoreError
 from recrawl.model import ANSWERED, Verdict
 from recrawl.model.plurals import counted
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from recrawl.app.runs.monitoring import Monitoring
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.crawl.clock import RealClock
-    from recrawl.crawl.control.crawl_stats import CrawlStats, StatsCollector
+    from recrawl.crawl.control.metrics import CrawlStats, StatsCollector
+    from recrawl.crawl.visit.scope import WorkspaceScope
     from recrawl.crawl.visit.visit_target import VisitDone
     from recrawl.crawl.worker.crawl_worker import CrawlWorker
-    from recrawl.crawl.worker.seed_scope import WorkspaceScope
-    from recrawl.store.ahead import AheadOfClock
     from recrawl.store.base import Store
+    from recrawl.store.recording import AheadOfClock
 
 FINISH_WITHIN = 4.0
 """Seconds that running requests get when a run stops: the user waits at most five."""
@@ -613,7 +613,7 @@ async def _scope(store: Store, place: Workspace, now: float) -> WorkspaceScope:
     import numpy as np
 
     from recrawl.app.workspace.page_additions import HOME
-    from recrawl.crawl.worker.seed_scope import WorkspaceScope, page_chunks
+    from recrawl.crawl.visit.scope import WorkspaceScope, page_chunks
     from recrawl.errors import InputError
     from recrawl.fetch.access.access_methods import FEED
     from recrawl.time import to_iso

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.crawl.clock import RealClock
-    from recrawl.crawl.control.crawl_stats import StatsCollector
-    from recrawl.crawl.control.metrics import Metrics
+    from recrawl.crawl.control.metrics import Metrics, StatsCollector
     from recrawl.crawl.visit.visit_target import VisitDone
     from recrawl.crawl.worker.crawl_worker import CrawlWorker
 

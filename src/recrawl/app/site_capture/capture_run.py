@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from recrawl.app.display import command_in
 from recrawl.crawl.clock import RealClock
+from recrawl.crawl.site_capture.capture_course import CaptureReport
 from recrawl.crawl.site_capture.capture_order import CaptureOrder
-from recrawl.crawl.site_capture.capture_quality import CaptureReport
 from recrawl.crawl.site_capture.site_capture_driver import CaptureProgress, SiteCaptureDriver
 from recrawl.errors import ConfigError, InputError
 

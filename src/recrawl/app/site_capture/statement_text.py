@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from recrawl.app.display import period, some_named, valid_period
 from recrawl.assess.capture_statement import LIKELY, CaptureStatement, Names, outcome_counts, statement_json
+from recrawl.crawl.site_capture.capture_course import CaptureReport, report_json
 from recrawl.crawl.site_capture.capture_order import CaptureOrder
-from recrawl.crawl.site_capture.capture_quality import CaptureReport, report_json
 from recrawl.model.plurals import counted
 from recrawl.time import format_duration
 

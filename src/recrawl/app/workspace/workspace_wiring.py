@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from recrawl.app.rates.belief_table import Expected, LinkBeliefs
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.crawl.control.runtime_limits import RuntimeLimits
-    from recrawl.crawl.fit.fit_process import FitParts, FitRequest
     from recrawl.crawl.visit.change_classifier import ClassifierRules
     from recrawl.crawl.worker.crawl_assembly import WorkerSettings
+    from recrawl.crawl.worker.fit_process import FitParts, FitRequest
     from recrawl.detect.detector import Detector
     from recrawl.fetch.http.http_fetcher import TransferLimits
     from recrawl.formats.warc.warc_writer import WarcInfo
@@ -174,8 +174,8 @@ class WorkspaceFits:
     def _parts(self) -> Iterator[FitParts]:
         from recrawl.app.predict.model_use import live_model
         from recrawl.app.workspace.workspace import open_workspace
-        from recrawl.crawl.fit.fit_process import FitParts
         from recrawl.crawl.worker.crawl_worker import LATE
+        from recrawl.crawl.worker.fit_process import FitParts
         from recrawl.schedule.frontier.new_page_queue import NewPageQueue
         from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
 

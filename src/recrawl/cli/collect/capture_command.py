@@ -20,9 +20,8 @@ from recrawl.assess.capture_statement import outcome_counts
 from recrawl.cli.commands import Subcommand
 from recrawl.cli.options import JsonOption, SetOption, WorkspaceOption
 from recrawl.cli.tables import print_json, print_table
-from recrawl.crawl.site_capture.capture_course import CaptureCourse, course_of
+from recrawl.crawl.site_capture.capture_course import CaptureCourse, CaptureReport, course_of, report_of
 from recrawl.crawl.site_capture.capture_order import CaptureOrder
-from recrawl.crawl.site_capture.capture_quality import CaptureReport, report_of
 from recrawl.crawl.site_capture.capture_terms import DEFAULT_STRATEGY, DEFAULT_THRESHOLD, RateSource
 from recrawl.crawl.site_capture.site_capture_driver import CaptureProgress
 from recrawl.crawl.visit.scope import ScopeKind, ScopeRules

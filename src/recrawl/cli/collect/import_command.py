@@ -89,7 +89,7 @@ async def fetch_bytes_of(  # noqa: PLR0913, PLR0917 - what, where, how, and the 
     """Fetch the captures that a CDX query or TimeMap listed, within the budget."""
     from recrawl.app.workspace.workspace_wiring import crawl_settings_of
     from recrawl.crawl.clock import RealClock
-    from recrawl.crawl.worker.recovery import acknowledged_by
+    from recrawl.crawl.worker.outages import acknowledged_by
     from recrawl.detect import decoded
     from recrawl.fetch.archives.memento_client import MementoClient
     from recrawl.fetch.robots_cache import RobotsCache
@@ -335,7 +335,7 @@ def _import(  # noqa: PLR0913, PLR0917 - where, what, how, and the progress call
 ) -> _Outcome:
     """Import all sources, add the result of each to ``brought``, then classify."""
     from recrawl.crawl.clock import RealClock
-    from recrawl.crawl.worker.recovery import acknowledged_by
+    from recrawl.crawl.worker.outages import acknowledged_by
     from recrawl.formats.warc.warc_repair import repair
     from recrawl.transfer.archive_import import Importer
     from recrawl.transfer.import_sources import ImportSources

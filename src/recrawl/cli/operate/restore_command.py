@@ -49,7 +49,7 @@ def restore(  # noqa: PLR0913 - one argument an option
     from recrawl.app.workspace.workspace import open_workspace
     from recrawl.cli.tables import print_json
     from recrawl.crawl.clock import RealClock
-    from recrawl.crawl.maintenance.workspace_restore import RestoreRequest, restore_backup
+    from recrawl.crawl.maintenance.workspace_backup import RestoreRequest, restore_backup
     from recrawl.errors import ConfigError
 
     if store is not None and "://" not in store:

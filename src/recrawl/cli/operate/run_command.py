@@ -14,7 +14,7 @@ from recrawl.model.plurals import counted
 
 if TYPE_CHECKING:
     from recrawl.app.runs.crawl_run import RunOutcome
-    from recrawl.crawl.control.crawl_stats import CrawlStats
+    from recrawl.crawl.control.metrics import CrawlStats
 
 EXAMPLES = """
 recrawl run                                 until you stop it with Ctrl-C

@@ -32,7 +32,7 @@ def status(workspace: WorkspaceOption = HERE, json_output: JsonOption = False, a
     from recrawl.app.rates.belief_table import learn
     from recrawl.app.status.status_work import work_facts, work_rows
     from recrawl.cli.tables import print_json, print_table
-    from recrawl.crawl.control.store_time import time_of
+    from recrawl.crawl.clock import time_of
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
     with place.open_store() as store:

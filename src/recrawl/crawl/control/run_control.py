@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from recrawl.crawl.control.json_log import JsonLinesLog
-from recrawl.crawl.control.runtime_limits import LimitsWatcher, RuntimeLimits
-from recrawl.crawl.control.shared_budget import SharedBudget
+from recrawl.crawl.control.runtime_limits import LimitsWatcher, RuntimeLimits, SharedBudget
 from recrawl.crawl.control.worker_registry import REPORT_EVERY, RegisteredWorker, WorkerRegistry
 from recrawl.crawl.visit.change_classifier import ChangeClassifier
 from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler

@@ -1,22 +1,37 @@
-"""Controls of running crawls: pause, and limits.
+"""Controls of running crawls: pause, limits, and the budget that all workers of a store share.
 
-They are stored in the table ``control``, so they reach every worker on every machine within seconds and survive a
+Controls are stored in the table ``control``, so they reach every worker on every machine within seconds and survive a
 restart. A limit overrides the settings of a run until it is removed.
+
+The budget is a cap. The visits in the store determine how many may start
+(:mod:`recrawl.schedule.frontier.token_bucket`), so a restart gains nothing. A single worker counts its own visits from
+there on, and keeps the cap exactly. Several workers count the visits again at every report to the registry, subtract
+what all of them have under way, and each spends at most an equal part of the rest until the next report. A new worker
+leaves the others what they reported to have left, until they know of it. So together they exceed the cap by at most
+what the budget earns between two reports.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
+from recrawl.crawl.clock import RealClock
+from recrawl.crawl.control.worker_registry import RegisteredWorker
+from recrawl.crawl.worker.event_loop import submit
 from recrawl.detect.change_criteria import ChangeCriteria
-from recrawl.errors import ConfigError
-from recrawl.model import IntArray
+from recrawl.errors import ConfigError, StoreError
+from recrawl.model import IntArray, Outcome
+from recrawl.schedule.frontier.token_bucket import VisitTokenBucket, memory, replayed
 from recrawl.schedule.politeness.host_politeness import PolitenessRules
 from recrawl.store.base import Store
+from recrawl.time import Clock
 
 READ_EVERY = 2.0
 """Seconds between two reads of the controls."""
@@ -116,3 +131,129 @@ def set_hosts_paused(store: Store, hosts: IntArray, now: float, *, paused: bool)
 
 def _is_ours(name: str) -> bool:
     return name in {_PAUSED, _HOSTS} or name.startswith(_LIMIT)
+
+
+_SHARE_OF_TIME = 0.02
+"""Share of the time that counting visits may take."""
+
+
+@dataclass(slots=True)
+class _Count:
+    """A count of visits under way."""
+
+    allowance: Future[VisitTokenBucket]
+    """The bucket that the count leaves."""
+    begun: int
+    """Visits under way when the count started, which may be missing in it."""
+    taken: int = 0
+    """Visits started since."""
+
+
+class SharedBudget:
+    """How many visits this worker may start. A budget kept on average (``burst`` infinite) allows any number."""
+
+    def __init__(self, store: Store, clock: Clock, misdated: int = 0) -> None:
+        """``misdated`` visits were made lately at an unknown time: they are subtracted at first."""
+        self._misdated = misdated
+        self._store = store
+        self._clock = clock
+        self._allowance: VisitTokenBucket | None = None
+        self._budget, self._burst = math.inf, math.inf
+        self._workers = 1
+        self._share_at = -math.inf
+        self._in_thread = isinstance(clock, RealClock)
+        """Whether visits are counted in a thread. Not on virtual time, where a run must be repeatable."""
+        self._counting: _Count | None = None
+
+    def set(self, budget: float, burst: float, now: float) -> None:
+        """Set a budget (visits per second), and the seconds of it that can be saved up.
+
+        While a crawl runs, the remainder stays at first. The remainder of the new budget is known once the visits are
+        counted, which takes seconds for millions of visits.
+        """
+        self._budget, self._burst, self._counting = budget, burst, None
+        if math.isinf(burst):
+            self._allowance = None
+        elif self._allowance is None or not self._in_thread:
+            self._allowance = allowance = self._from_visits(now)
+            allowance.level = max(allowance.level - self._misdated, 0.0)
+            self._misdated, self._workers = 0, 1
+        else:
+            self._allowance.change(budget, max(budget * burst, 1.0), now)
+            self._allowance.budget /= self._workers
+            self._count(0, now)
+
+    def share(self, others: Sequence[RegisteredWorker], underway: int, now: float, *, new: bool = False) -> None:
+        """Compute again what is left, given the other workers and our own visits under way.
+
+        ``new``: the others do not know of this worker yet. If counting takes long it is done less often; meanwhile each
+        worker earns an equal part of the budget.
+        """
+        workers = 1 + len(others)
+        if self._allowance is None or workers == self._workers == 1:
+            return
+        if workers == self._workers and (now < self._share_at or self._counting is not None):
+            return
+        before, self._workers = self._workers, workers
+        begun = underway + sum(one.underway for one in others)
+        allowance = self._allowance if self._in_thread else self._from_visits(now)
+        if new:
+            level = max(allowance.left(now) - begun - sum(one.left or 0.0 for one in others), 0.0)
+        elif self._in_thread:
+            level = allowance.left(now) * min(before / workers, 1.0)
+        else:
+            level = max(allowance.level - begun, 0.0) / workers
+        self._allowance = VisitTokenBucket(self._budget / workers, allowance.capacity, level, now)
+        if not self._in_thread:
+            self._share_at = now + (self._clock.now() - now) / _SHARE_OF_TIME
+        elif not new:
+            self._count(begun, now)
+
+    def _count(self, begun: int, now: float) -> None:
+        """Count the visits in a thread; ``begun`` of them have started and are not recorded."""
+        self._counting = _Count(submit(partial(self._from_visits, now)), begun)
+
+    def _take_count(self, now: float) -> None:
+        """Apply a finished count: the remainder then, less what started since."""
+        counting = self._counting
+        if counting is None or not counting.allowance.done() or self._allowance is None:
+            return
+        self._counting = None
+        with suppress(StoreError):  # what is left stays, and is counted again at the next report
+            counted = counting.allowance.result()
+            self._share_at = now + (now - counted.at) / _SHARE_OF_TIME
+            level = max(counted.level - counting.begun, 0.0) / self._workers
+            then = VisitTokenBucket(self._budget / self._workers, counted.capacity, level, counted.at)
+            self._allowance = replace(then, level=max(then.left(now) - counting.taken, 0.0), at=now)
+
+    def room(self, now: float) -> float:
+        """How many visits may start now: a whole number, or infinity."""
+        if self._counting is not None:
+            self._take_count(now)
+        return math.inf if self._allowance is None else self._allowance.whole(now)
+
+    def take(self, now: float, visits: int) -> None:
+        """Record that visits start, which the budget allowed."""
+        if self._allowance is not None:
+            self._allowance.take(now, visits)
+        if self._counting is not None:
+            self._counting.taken += visits
+
+    def give_back(self, visits: int) -> None:
+        """Return visits that needed no request."""
+        if self._allowance is not None:
+            self._allowance.give_back(visits)
+        if self._counting is not None:
+            self._counting.taken -= visits
+
+    def next_at(self, now: float) -> float:
+        """When the next visit may start, seconds since the epoch."""
+        return now if self._allowance is None else self._allowance.next_at(now)
+
+    def left(self, now: float) -> float | None:
+        """Visits that may start now; ``None`` if any number may."""
+        return None if self._allowance is None else self._allowance.left(now)
+
+    def _from_visits(self, now: float) -> VisitTokenBucket:
+        visits = self._store.observations(since=now - memory(self._budget, self._burst), beside=self._in_thread)
+        return replayed(self._budget, self._burst, visits.time[visits.outcome != Outcome.REFUSED], now)

@@ -17,7 +17,7 @@ import numpy as np
 
 from recrawl.crawl.control.worker_registry import WORKERS, is_alive, live_workers, registered_workers
 from recrawl.crawl.maintenance.archive_check import ArchiveCheck, SampleCoverage
-from recrawl.crawl.worker.recovery import give_back
+from recrawl.crawl.worker.outages import give_back
 from recrawl.formats.atomic_files import find_abandoned, remove_abandoned
 from recrawl.store.base import ClockHorizon, Store, Tell
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recrawl.crawl.control.worker_registry import is_alive, live_workers, registered_workers
-from recrawl.crawl.maintenance.workspace_backup import SETTINGS
-from recrawl.crawl.maintenance.workspace_restore import set_location
+from recrawl.crawl.maintenance.workspace_backup import SETTINGS, set_location
 from recrawl.errors import InputError
 from recrawl.store.base import Tell
 from recrawl.store.open import open_store, sqlite_path

@@ -23,15 +23,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from recrawl.crawl.control.json_log import JsonLinesLog
-from recrawl.crawl.site_capture.capture_course import CaptureCourse, CapturePhase, CaptureStep, SiteMap, course_of
+from recrawl.crawl.site_capture.capture_course import (
+    CaptureCourse,
+    CapturePhase,
+    CaptureReport,
+    CaptureStep,
+    SiteMap,
+    capture_urn,
+    course_of,
+    report_json,
+    report_of,
+)
 from recrawl.crawl.site_capture.capture_opening import CaptureSlots, NoRulesError, SitePreparation
 from recrawl.crawl.site_capture.capture_order import CaptureOrder
-from recrawl.crawl.site_capture.capture_quality import CaptureReport, capture_urn, report_json, report_of
 from recrawl.crawl.visit.change_classifier import ChangeClassifier, ClassifierRules
 from recrawl.crawl.visit.fault_isolation import FaultReporter, InternalFault
 from recrawl.crawl.visit.recorder import recall
 from recrawl.crawl.visit.scope import SiteScope
-from recrawl.crawl.visit.visit_records import last_version, unconfirmed_visit
 from recrawl.crawl.visit.visit_target import (
     Deferred,
     InternalFailure,
@@ -41,6 +49,8 @@ from recrawl.crawl.visit.visit_target import (
     VisitDone,
     VisitTarget,
     failed_visit,
+    last_version,
+    unconfirmed_visit,
 )
 from recrawl.crawl.visit.visitor import Visitor
 from recrawl.crawl.visit.warc_archive import ResponseArchive, pack_ahead

@@ -25,8 +25,17 @@ from functools import partial
 import numpy as np
 
 from recrawl.crawl.control.json_log import JsonLinesLog
-from recrawl.crawl.visit.visit_records import NEVER_SEEN, known_after, seen_once, unconfirmed_visit, visit_of
-from recrawl.crawl.visit.visit_target import FirstFetch, NeedsConfirmation, VisitDone, VisitTarget
+from recrawl.crawl.visit.visit_target import (
+    NEVER_SEEN,
+    FirstFetch,
+    NeedsConfirmation,
+    VisitDone,
+    VisitTarget,
+    known_after,
+    seen_once,
+    unconfirmed_visit,
+    visit_of,
+)
 from recrawl.crawl.worker.event_loop import on_large_answer
 from recrawl.detect import ChangeResult, PageState
 from recrawl.detect.change_criteria import ChangeCriteria

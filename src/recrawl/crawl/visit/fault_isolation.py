@@ -5,7 +5,7 @@ L3), and a log event with step, URL, error and traceback. A fault outside pages 
 once and does not stop a run either.
 
 A full disk and an unreachable store are no internal faults. They concern every page and pass; the worker waits
-(:class:`recrawl.crawl.worker.storage_backoff.StorageBackoff`).
+(:class:`recrawl.crawl.worker.outages.StorageBackoff`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STEPS: Mapping[str, str] = MappingProxyType(
         # from the lease to the request
         "load the host": "recrawl.crawl.visit.change_classifier:ChangeClassifier.prepare",
         "load the page": "recrawl.crawl.visit.recorder:Recorder.recall",
-        "queue the page": "recrawl.crawl.worker.ready_queue:ReadyQueue.hold",
+        "queue the page": "recrawl.crawl.worker.lease_pool:ReadyQueue.hold",
         "visit": "recrawl.crawl.visit.visitor:Visitor.go",
         "hold the host": "recrawl.crawl.worker.lease_pool:LeasePool.enter",
         "read robots.txt": "recrawl.fetch.robots_cache:RobotsCache.rules",
@@ -40,7 +40,7 @@ STEPS: Mapping[str, str] = MappingProxyType(
         "classify the response": "recrawl.crawl.visit.change_classifier:ChangeClassifier.classify",
         "follow redirects": "recrawl.crawl.visit.visitor:Visitor._found",
         "free the host": "recrawl.crawl.worker.result_handler:ResultHandler._release",
-        "detect an outage": "recrawl.crawl.worker.outage_detector:OutageDetector.add_result",
+        "detect an outage": "recrawl.crawl.worker.outages:OutageDetector.add_result",
         "rate the host": "recrawl.crawl.worker.result_handler:ResultHandler._update_health",
         "apply robots.txt": "recrawl.crawl.worker.result_handler:ResultHandler._apply",
         "return the host": "recrawl.crawl.worker.lease_pool:LeasePool.free_hosts",
@@ -77,8 +77,8 @@ STEPS: Mapping[str, str] = MappingProxyType(
         # beside pages
         "lease pages": "recrawl.crawl.worker.lease_pool:LeasePool.lease",
         "renew leases": "recrawl.crawl.worker.lease_pool:LeasePool.renew",
-        "choose the next pages": "recrawl.crawl.worker.ready_queue:ReadyQueue.next_many",
-        "fit the policy": "recrawl.crawl.fit.inline_fit:InlineFit.fit",
+        "choose the next pages": "recrawl.crawl.worker.lease_pool:ReadyQueue.next_many",
+        "fit the policy": "recrawl.crawl.worker.inline_fit:InlineFit.fit",
     }
 )
 """The steps of a visit, from the lease to the work after the commit, and steps outside pages: name to function.

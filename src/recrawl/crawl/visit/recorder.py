@@ -1,7 +1,7 @@
 """The recorder: archives responses, then writes visits, links and due times in one transaction.
 
 The order makes a kill at any moment harmless. New pages come first: a page without links to it does no harm. The bytes
-come next and are synced: an archive record without a visit is cut off at the next start (``recovery.py``). The visit
+come next and are synced: an archive record without a visit is cut off at the next start (``outages.py``). The visit
 comes last, with the links of the page, its due time and the end of its lease. Once that is committed, the visit is
 acknowledged.
 
@@ -30,12 +30,10 @@ import numpy as np
 
 from recrawl.crawl.visit.change_classifier import ChangeClassifier
 from recrawl.crawl.visit.fault_isolation import FaultReporter, InternalFault
-from recrawl.crawl.visit.scope import MOST_HOPS, CrawlScope, HostCap
+from recrawl.crawl.visit.scope import MOST_HOPS, CrawlScope, HostCap, SeedScope
 from recrawl.crawl.visit.site_claims import news, signals, sitemap_claims
-from recrawl.crawl.visit.visit_records import known_after, last_version, links_stand
-from recrawl.crawl.visit.visit_target import Result, VisitDone, failed_visit
+from recrawl.crawl.visit.visit_target import Result, VisitDone, failed_visit, known_after, last_version, links_stand
 from recrawl.crawl.visit.warc_archive import ResponseArchive, pack_ahead
-from recrawl.crawl.worker.seed_scope import SeedScope
 from recrawl.detect import PageState
 from recrawl.formats.atomic_files import waits_for
 from recrawl.formats.site_claims_format import ClaimedPage

@@ -17,8 +17,8 @@ from recrawl.crawl.visit.change_classifier import ChangeClassifier
 from recrawl.crawl.visit.fault_isolation import InternalFault
 from recrawl.crawl.visit.scope import RedirectChains
 from recrawl.crawl.visit.site_claims import read_announced
-from recrawl.crawl.visit.visit_records import NEVER_SEEN, seen_once, unconfirmed_visit
 from recrawl.crawl.visit.visit_target import (
+    NEVER_SEEN,
     AuxiliaryFetched,
     Deferred,
     ExchangeUnderway,
@@ -28,6 +28,8 @@ from recrawl.crawl.visit.visit_target import (
     RobotsFetched,
     VisitDone,
     VisitTarget,
+    seen_once,
+    unconfirmed_visit,
 )
 from recrawl.crawl.worker.event_loop import in_thread
 from recrawl.detect import ChangeResult, classify_change, decoded

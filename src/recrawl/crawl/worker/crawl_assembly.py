@@ -13,27 +13,25 @@ from pathlib import Path
 import numpy as np
 
 from recrawl.crawl.clock import RealClock
-from recrawl.crawl.control.crawl_stats import StatsCollector
 from recrawl.crawl.control.heritrix_log import HeritrixLog
 from recrawl.crawl.control.json_log import JsonLinesLog, Level, LogFile
+from recrawl.crawl.control.metrics import StatsCollector
 from recrawl.crawl.control.run_control import StoreRunControl
-from recrawl.crawl.control.runtime_limits import LimitsWatcher, RuntimeLimits
-from recrawl.crawl.control.shared_budget import SharedBudget
+from recrawl.crawl.control.runtime_limits import LimitsWatcher, RuntimeLimits, SharedBudget
 from recrawl.crawl.control.worker_registry import WorkerRegistry, worker_lock
-from recrawl.crawl.fit.fit_process import FitRecipe
 from recrawl.crawl.visit.change_classifier import ChangeClassifier, ClassifierRules
 from recrawl.crawl.visit.fault_isolation import FaultReporter
 from recrawl.crawl.visit.recorder import Recorder
-from recrawl.crawl.visit.scope import CrawlScope, HostCap
+from recrawl.crawl.visit.scope import CrawlScope, HostCap, page_chunks
 from recrawl.crawl.visit.visit_target import VisitDone
 from recrawl.crawl.visit.visitor import AccessRunner, Visitor
 from recrawl.crawl.visit.warc_archive import WarcArchive, pack_ahead
 from recrawl.crawl.worker.crawl_worker import CrawlWorker, WorkerPace
 from recrawl.crawl.worker.event_loop import in_thread
+from recrawl.crawl.worker.fit_process import FitRecipe
 from recrawl.crawl.worker.gc_tuning import long_running
 from recrawl.crawl.worker.lease_pool import leases_kept
-from recrawl.crawl.worker.recovery import acknowledged_by, give_back
-from recrawl.crawl.worker.seed_scope import page_chunks
+from recrawl.crawl.worker.outages import acknowledged_by, give_back
 from recrawl.detect import decoded
 from recrawl.fetch.access.file_access import FileFetcher
 from recrawl.fetch.fetchers import FetchTerms, OpenFetcher, http_fetcher
@@ -54,8 +52,8 @@ from recrawl.schedule.policy import Policy
 from recrawl.schedule.politeness.host_politeness import Politeness, PolitenessRules
 from recrawl.schedule.politeness.ip_limiter import IpLimiter, IpLimits
 from recrawl.schedule.politeness.retry import Retry
-from recrawl.store.ahead import AheadOfClock
 from recrawl.store.base import Store
+from recrawl.store.recording import AheadOfClock
 from recrawl.time import Clock, VirtualClock
 
 LOG, CRAWL_LOG = "recrawl.log", "crawl.log"

@@ -7,7 +7,7 @@ two, and a test compares both logs. On a virtual clock a run is repeatable.
 The life of a visit, step by step:
 
 1. **Lease.** ``lease_pool.py`` leases due pages from the store, so that no other worker visits them or their
-   hosts. ``ready_queue.py`` keeps them in the frontier until they are due and their host is free.
+   hosts. ``ReadyQueue`` keeps them in the frontier until they are due and their host is free.
 2. **Robots.** The worker starts a task per page (``_go``). ``visit/visitor.py`` waits for the IP address, then
    reads the host's robots.txt if it is unknown (``fetch/robots_cache.py``). That costs one request, so the page goes
    back to the queue. A page that the rules forbid ends here as a refused visit.
@@ -18,13 +18,13 @@ The life of a visit, step by step:
    noise. ``parse`` does expensive parsing in subprocesses.
 5. **Confirm.** If the difference may be noise, nothing is recorded yet: the page goes back to the queue with its
    first capture and is fetched again in the next turn of its host.
-6. **Handle.** ``result_handler.py`` starts the pause of the host, holds results back while ``outage_detector.py``
+6. **Handle.** ``result_handler.py`` starts the pause of the host, holds results back while ``outages.py``
    cannot tell a silent host from a network outage of our own, and passes finished visits on.
 7. **Archive and commit.** ``group_commit.py`` collects visits into batches. ``visit/recorder.py`` records discovered
    pages, writes the responses (``visit/warc_archive.py``), syncs the file, then commits visits, links, due
    times and the end of the leases in one transaction. Only then is a visit acknowledged.
 8. **Reschedule.** The due time in that transaction comes from the policy
-   (``schedule/frontier/revisit_scheduler.py``). ``crawl/fit`` refits the policy from time to time.
+   (``schedule/frontier/revisit_scheduler.py``). ``fit_process.py`` refits the policy from time to time.
 
 Where a page is, which object holds it, and what moves it on:
 
@@ -53,7 +53,7 @@ Where a page is, which object holds it, and what moves it on:
     ``StorageBlocked``          waiting: the disk is full or the store is unreachable; the worker backs off
     ==========================  ================================================================================
 
-A crash loses at most what is not acknowledged: those leases expire, the pages are still due, and ``recovery.py`` cuts
+A crash loses at most what is not acknowledged: those leases expire, the pages are still due, and ``outages.py`` cuts
 their records off the archive file at the next start.
 """
 
@@ -74,20 +74,25 @@ import numpy as np
 from recrawl.crawl.clock import SMALL, RealClock
 from recrawl.crawl.control.json_log import JsonLinesLog
 from recrawl.crawl.control.run_control import NoRunControl, RunControl, WorkerLoad
-from recrawl.crawl.fit.fit_process import BackgroundFit, FitRecipe
-from recrawl.crawl.fit.inline_fit import InlineFit
 from recrawl.crawl.visit.fault_isolation import FaultReporter, InternalFault
 from recrawl.crawl.visit.recorder import Recorder
-from recrawl.crawl.visit.visit_records import unconfirmed_visit
-from recrawl.crawl.visit.visit_target import InternalFailure, Result, StorageBlocked, VisitDone, VisitTarget
+from recrawl.crawl.visit.visit_target import (
+    InternalFailure,
+    Result,
+    StorageBlocked,
+    VisitDone,
+    VisitTarget,
+    unconfirmed_visit,
+)
 from recrawl.crawl.visit.visitor import Visitor
 from recrawl.crawl.worker.event_loop import InterruptibleSleep, LoopLag, in_thread
+from recrawl.crawl.worker.fit_process import BackgroundFit, FitRecipe
 from recrawl.crawl.worker.group_commit import GroupCommit
-from recrawl.crawl.worker.lease_pool import LeasePool
-from recrawl.crawl.worker.ready_queue import ReadyQueue
+from recrawl.crawl.worker.inline_fit import InlineFit
+from recrawl.crawl.worker.lease_pool import LeasePool, ReadyQueue
+from recrawl.crawl.worker.outages import StorageBackoff
 from recrawl.crawl.worker.result_handler import FinishedRequest, ResultHandler
 from recrawl.crawl.worker.sitemap_feed_poller import SitemapFeedPoller
-from recrawl.crawl.worker.storage_backoff import StorageBackoff
 from recrawl.detect import PageState
 from recrawl.errors import StoreError
 from recrawl.fetch.http.bytes_in_flight import BytesInFlight, Charge

@@ -24,8 +24,7 @@ from recrawl.crawl.control.json_log import JsonLinesLog, Level
 from recrawl.crawl.visit.fault_isolation import FaultReporter
 from recrawl.crawl.visit.recorder import CommitBatch, Recorder
 from recrawl.crawl.visit.visit_target import VisitDone
-from recrawl.crawl.worker.lease_pool import LeasePool
-from recrawl.crawl.worker.ready_queue import ReadyQueue
+from recrawl.crawl.worker.lease_pool import LeasePool, ReadyQueue
 from recrawl.crawl.worker.sitemap_feed_poller import SitemapFeedPoller
 from recrawl.formats.atomic_files import waits_for
 from recrawl.model import ANSWERED, Outcome, Verdict, Visits

@@ -19,7 +19,6 @@ from recrawl.crawl.control.json_log import JsonLinesLog
 from recrawl.crawl.control.run_control import RunControl
 from recrawl.crawl.visit.fault_isolation import FaultReporter, InternalFault
 from recrawl.crawl.visit.recorder import Recorder
-from recrawl.crawl.visit.visit_records import unconfirmed_visit
 from recrawl.crawl.visit.visit_target import (
     AuxiliaryFetched,
     Deferred,
@@ -31,10 +30,12 @@ from recrawl.crawl.visit.visit_target import (
     StorageBlocked,
     VisitDone,
     VisitTarget,
+    unconfirmed_visit,
 )
 from recrawl.crawl.visit.visitor import Visitor
 from recrawl.crawl.worker.group_commit import GroupCommit
-from recrawl.crawl.worker.outage_detector import (
+from recrawl.crawl.worker.lease_pool import ReadyQueue
+from recrawl.crawl.worker.outages import (
     DOUBT,
     NetworkOutage,
     OutageDetector,
@@ -42,7 +43,6 @@ from recrawl.crawl.worker.outage_detector import (
     is_well,
     may_be_our_fault,
 )
-from recrawl.crawl.worker.ready_queue import ReadyQueue
 from recrawl.crawl.worker.sitemap_feed_poller import SitemapFeedPoller
 from recrawl.detect import ChangeResult
 from recrawl.fetch.access.access_method import redirect_of

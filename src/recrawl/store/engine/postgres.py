@@ -23,9 +23,16 @@ from psycopg.pq import Format
 
 from recrawl.errors import DiskFullError, StoreAwayError, StoreError, StoreMissingError
 from recrawl.model import AnyArray, FloatArray, IntArray
-from recrawl.store.engine.database import Column, DatabaseSession, Parameter, too_long
+from recrawl.store.engine.database import (
+    VERSION_TABLE,
+    Column,
+    DatabaseSession,
+    Parameter,
+    needs_upgrade,
+    too_long,
+    upgrade_postgres,
+)
 from recrawl.store.engine.statements import How, SqlStatements, Types
-from recrawl.store.migrate import VERSION_TABLE, needs_upgrade, upgrade_postgres
 
 _TYPES: dict[type[np.generic], tuple[str, int, int]] = {
     np.int64: (">i8", 20, 1016),

@@ -25,7 +25,6 @@ from recrawl.model import (
     Visits,
 )
 from recrawl.store import (
-    ahead,
     archives,
     browse,
     discovery,
@@ -35,14 +34,13 @@ from recrawl.store import (
     recording,
     site_captures,
 )
-from recrawl.store.ahead import AheadOfClock, MisdatedVisits, noted
 from recrawl.store.base import VisitFacts
 from recrawl.store.browse import HostCounts, PageQuery, PageRows
 from recrawl.store.checks import SqlChecks
 from recrawl.store.engine.database import Database, DatabaseSession
 from recrawl.store.history import LOOK, VisitSelection, standing, standing_observations
 from recrawl.store.learned_state import SqlRobots
-from recrawl.store.recording import check_known
+from recrawl.store.recording import AheadOfClock, MisdatedVisits, check_known, noted
 from recrawl.store.store_values import (
     CaptureColumns,
     CaptureEnds,
@@ -472,17 +470,17 @@ class SqlStore(SqlArchives, SqlCaptureIndex, SqlRobots, SqlChecks):
 
     def repair_ahead(self, now: float, *, lease_time: float) -> AheadOfClock:
         """Mark and repair what lies ahead of the clock."""
-        return self._database.write(lambda session: ahead.repair(session, now, lease_time))
+        return self._database.write(lambda session: recording.repair_ahead(session, now, lease_time))
 
     def misdated(self) -> MisdatedVisits:
         """How many visits are misdated."""
-        return self._database.read(ahead.noted)
+        return self._database.read(recording.noted)
 
     def misdated_visits(self, pages: IntArray | None = None) -> Visits:
         """The visits that are misdated."""
 
         def work(session: DatabaseSession) -> Visits:
-            if not ahead.noted(session).visits:
+            if not recording.noted(session).visits:
                 return Visits.empty()
             return history.load_misdated(session, history.select(session, None, pages, None, None))
 

@@ -20,9 +20,17 @@ import numpy as np
 
 from recrawl.errors import DiskFullError, StoreAwayError, StoreError, StoreMissingError
 from recrawl.model import AnyArray, FloatArray, IntArray
-from recrawl.store.engine.database import Column, DatabaseSession, Parameter, as_list, too_long
+from recrawl.store.engine.database import (
+    VERSION_TABLE,
+    Column,
+    DatabaseSession,
+    Parameter,
+    as_list,
+    needs_upgrade,
+    too_long,
+    upgrade_sqlite,
+)
 from recrawl.store.engine.statements import How, SqlStatements, Types
-from recrawl.store.migrate import VERSION_TABLE, needs_upgrade, upgrade_sqlite
 
 T = TypeVar("T")
 

@@ -1,1 +1,1 @@
-"""How a store comes to the present schema: alembic's revisions, run by ``recrawl.store.migrate``."""
+"""How a store comes to the present schema: alembic's revisions, run by ``recrawl.store.engine.database``."""

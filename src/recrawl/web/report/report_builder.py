@@ -39,8 +39,7 @@ from recrawl.assess.change_intervals import (
 from recrawl.assess.changes_over_time import bins
 from recrawl.assess.observations import certainly_missed, dated_changes, expected_missed
 from recrawl.assess.prediction_scores import calibration, log_loss, moments
-from recrawl.crawl.site_capture.capture_course import course_of
-from recrawl.crawl.site_capture.capture_quality import report_of
+from recrawl.crawl.site_capture.capture_course import course_of, report_of
 from recrawl.errors import StoreError
 from recrawl.estimate.estimator import Estimator, RateEvidence
 from recrawl.estimate.operational.factor_state import TimeFactor, fit

@@ -40,9 +40,9 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 
 from recrawl.crawl.control.json_log import JsonLinesLog
-from recrawl.crawl.fit.inline_fit import DueMove, ScheduleFit, fitted, parts_of
 from recrawl.crawl.visit.recorder import Recorder
 from recrawl.crawl.worker.gc_tuning import give_back_memory, long_running
+from recrawl.crawl.worker.inline_fit import DueMove, ScheduleFit, fitted, parts_of
 from recrawl.errors import RecrawlError, StoreError
 from recrawl.model import IntArray, Visits
 from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
@@ -61,7 +61,7 @@ _SMALL = 4_096
 """Bytes up to which an array goes through the pipe, not through the file."""
 _ALIGNED = 64
 _LENGTH = struct.Struct("<Q")
-_START = "from recrawl.crawl.fit.fit_process import main; main()"
+_START = "from recrawl.crawl.worker.fit_process import main; main()"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,0 @@
-"""Fits of the policy, in the event loop or in a subprocess."""
