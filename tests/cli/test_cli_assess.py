@@ -117,7 +117,7 @@ def test_everything_is_written_for_other_tools(run, weekly, tmp_path):
     assert done.returncode == 0
     names = {file.name for file in folder.iterdir()}
     tables = {"crawls.csv", "sections.csv", "pages.csv", "composites.csv", "subsites.csv"}
-    assert names == {"quality.md", "quality.json", *tables}
+    assert names == {"quality.md", "quality.json", *tables, *(f"{name}-metadata.json" for name in tables)}
     with (folder / "pages.csv").open(encoding="utf-8") as file:
         pages = {row["url"]: row for row in csv.DictReader(file)}
     assert pages["http://site.org/"]["coherent"] == "2"

@@ -1,6 +1,6 @@
 """The provenance of a result: question, data, time of reference, settings, seed and version.
 
-Every result of the Python API carries one. Tables write it into their files, so that a file found later can be
+Every result of the Python API and every table that a command writes carries one, so that a file found later can be
 reproduced.
 """
 
@@ -29,7 +29,7 @@ class Provenance:
     """
 
     question: str
-    """The function that was called, such as ``rates``."""
+    """The function or command that was called, such as ``rates`` or ``plan slots``."""
     version: str
     """The version of recrawl."""
     sources: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Provenance:
     seed: int | None = None
     """Start of the random numbers; ``None`` where none are drawn."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of the function."""
+    """Arguments of the function, or options of the command that were given."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the workspace that differ from the defaults, by key. Passwords are left out."""
 

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,16 +66,21 @@ def write_columns(file: Path, columns: Mapping[str, Sequence[Any]], provenance: 
         writer.writerows(zip(*([_cell(value) for value in values] for values in columns.values()), strict=True))
         text.flush()
         text.detach()
-    if provenance is not None:
-        about = {
-            "@context": "http://www.w3.org/ns/csvw",
-            "url": file.name,
-            "dc:creator": f"recrawl {provenance.version}",
-            "tableSchema": {"columns": [{"name": name, "titles": name} for name in columns]},
-            "notes": [provenance.facts()],
-        }
-        with complete_file(file.with_name(f"{file.name}-metadata.json")) as stream:
-            stream.write((json.dumps(about, indent=2, ensure_ascii=False, default=str) + "\n").encode())
+    _write_csv_metadata(file, columns, provenance)
+
+
+def _write_csv_metadata(file: Path, columns: Iterable[str], provenance: Provenance | None) -> None:
+    if provenance is None:
+        return
+    about = {
+        "@context": "http://www.w3.org/ns/csvw",
+        "url": file.name,
+        "dc:creator": f"recrawl {provenance.version}",
+        "tableSchema": {"columns": [{"name": name, "titles": name} for name in columns]},
+        "notes": [provenance.facts()],
+    }
+    with complete_file(file.with_name(f"{file.name}-metadata.json")) as stream:
+        stream.write((json.dumps(about, indent=2, ensure_ascii=False, default=str) + "\n").encode())
 
 
 def _cell(value: object) -> object:
@@ -123,12 +128,13 @@ COLOURS = (
 OURS = "#1b6ca8"
 
 
-def write_csv(path: Path, columns: Mapping[str, Sequence[object]]) -> None:
-    """A table by columns. Numbers are written in full."""
+def write_csv(path: Path, columns: Mapping[str, Sequence[object]], provenance: Provenance | None = None) -> None:
+    """A table by columns, with its provenance beside it. Numbers are written in full, ``nan`` as such."""
     with path.open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(columns)
         rows.writerows(zip(*columns.values(), strict=True))
+    _write_csv_metadata(path, columns, provenance)
 
 
 def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -154,8 +155,20 @@ def in_our_words(message: str) -> str:
     return message
 
 
+RUNNING: ContextVar[Context | None] = ContextVar("running command", default=None)
+"""The command that runs now, with its options; results carry both (:func:`recrawl.cli.tables.command_provenance`)."""
+
+
 class CommandWithExamples(TyperCommand):
     """A command whose help ends with examples, printed as written."""
+
+    def invoke(self, ctx: Context) -> object:
+        """Run the command; meanwhile :data:`RUNNING` is its context."""
+        before = RUNNING.set(ctx)
+        try:
+            return super().invoke(ctx)
+        finally:
+            RUNNING.reset(before)
 
     def format_epilog(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002 - the signature is typer's
         """Write the examples, one line each, unwrapped."""

@@ -1,4 +1,4 @@
-"""Print rows as tables, JSON or CSV.
+"""Print rows as tables, JSON or CSV, and say which command made them.
 
 Tables are fitted to the width of the terminal. Widths are in terminal cells.
 """
@@ -8,13 +8,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from textwrap import wrap
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import typer
 from rich.cells import cell_len
 
 from recrawl.app.display import finite, json_text, shown_rate, shown_time
+from recrawl.app.provenance import Provenance, changed_settings
+from recrawl.cli.commands import RUNNING, hyphenated
 from recrawl.time import format_duration
+
+if TYPE_CHECKING:
+    from recrawl.app.workspace.configuration import Configuration
 
 Column: TypeAlias = tuple[str, Sequence[str]]
 """Heading and cells."""
@@ -140,9 +145,61 @@ def print_columns(columns: Mapping[str, Sequence[Any]], *, spare: Sequence[str] 
     print_table(headings, list(zip(*shown, strict=True)), right=right, spare=named)
 
 
-def print_json(value: Sequence[Mapping[str, object]] | Mapping[str, object]) -> None:
-    """Print strict JSON: a number that is not finite becomes null."""
+def print_json(
+    value: Sequence[Mapping[str, object]] | Mapping[str, object], provenance: Provenance | None = None
+) -> None:
+    """Print strict JSON: a number that is not finite becomes null. An object gets its provenance; a list has no place.
+
+    >>> print_json({"pages": 3}, Provenance("plan", "0.1.0"))  # doctest: +ELLIPSIS
+    {
+      "pages": 3,
+      "provenance": {
+        "question": "plan",
+    ...
+    """
+    if provenance is not None and isinstance(value, Mapping):
+        value = {**value, "provenance": provenance.facts()}
     typer.echo(json_text(value))
+
+
+_NOT_ASKED = {"workspace", "json_output", "assignments", "output", "plot", "graphml", "tree", "file", "jobs", "seed"}
+"""Parameters that name places or appear elsewhere in the provenance: they do not change a result."""
+
+
+def command_provenance(
+    configuration: Configuration | None = None,
+    sources: Sequence[object] = (),
+    *,
+    as_of: float | None = None,
+    seed: int | None = None,
+) -> Provenance | None:
+    """The running command with the options that were given, for the files and JSON that it writes.
+
+    The seed is that of the option ``--seed``, or a fixed one of the command. The time of reference is now, unless the
+    command has another. ``None`` outside a command.
+    """
+    from recrawl import __version__
+    from recrawl.crawl.clock import RealClock
+
+    context = RUNNING.get()
+    if context is None:
+        return None
+    given = {
+        hyphenated(name): value
+        for name, value in context.params.items()
+        if name not in _NOT_ASKED
+        and (source := context.get_parameter_source(name)) is not None
+        and source.name in {"COMMANDLINE", "ENVIRONMENT"}
+    }
+    return Provenance(
+        context.command_path.removeprefix("recrawl "),
+        __version__,
+        tuple(map(str, sources)),
+        RealClock().now() if as_of is None else as_of,
+        context.params.get("seed", seed),
+        given,
+        {} if configuration is None else changed_settings(configuration),
+    )
 
 
 def print_csv(columns: Mapping[str, Sequence[Any]]) -> None:

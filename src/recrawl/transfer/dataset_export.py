@@ -12,6 +12,7 @@ A site is defined as in HACS: a user's directory (``foo.edu/~bar/``), else a hos
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,8 +42,8 @@ class DatasetCounts:
     observations: int
 
 
-def write_dataset(store: Store, folder: Path) -> DatasetCounts:
-    """Write the tables; each appears complete or not at all. Memory: that of all visits.
+def write_dataset(store: Store, folder: Path, *, about: Mapping[str, str] | None = None) -> DatasetCounts:
+    """Write the tables; each appears complete or not at all, with ``about`` in its metadata. Memory: all visits.
 
     Raises:
         DiskFullError: the disk is full.
@@ -62,7 +63,7 @@ def write_dataset(store: Store, folder: Path) -> DatasetCounts:
         "edges": _edge_table(pages, links.source, links.target, links.first_seen),
         OBSERVATIONS: _observation_table(pages, seen),
     }
-    _write(folder, tables)
+    _write(folder, tables, about)
     return DatasetCounts(len(set(pages.site)), len(ids), len(events[0]), len(seen))
 
 
@@ -193,7 +194,7 @@ def _observation_table(pages: _ExportedPages, observations: Visits) -> dict[str,
     }
 
 
-def _write(folder: Path, tables: dict[str, dict[str, Any]]) -> None:
+def _write(folder: Path, tables: dict[str, dict[str, Any]], about: Mapping[str, str] | None) -> None:
     pa, parquet = require("pyarrow", "columns"), require("pyarrow.parquet", "columns")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -203,7 +204,7 @@ def _write(folder: Path, tables: dict[str, dict[str, Any]]) -> None:
                 for key, column in columns.items()
             }
             with unfinished_file(folder / f"{name}.parquet") as part:
-                parquet.write_table(pa.table(made), part, compression="zstd")
+                parquet.write_table(pa.table(made).replace_schema_metadata(about), part, compression="zstd")
                 part.replace(folder / f"{name}.parquet")
     except OSError as error:
         if error.errno in FULL:

@@ -24,10 +24,11 @@ class ReportFolder:
         self._files: list[Path] = []
 
     def table(self, name: str, columns: Mapping[str, Sequence[object]]) -> None:
-        """Write a table as CSV."""
+        """Write a table as CSV, with the command, its options, seed and version beside it."""
         from recrawl.app.result_tables import write_csv
+        from recrawl.cli.tables import command_provenance
 
-        write_csv(self.file(name), columns)
+        write_csv(self.file(name), columns, command_provenance())
 
     def file(self, name: str) -> Path:
         """Where a file of this name belongs, for anyone who draws it."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recrawl.app.progress import bars
+from recrawl.app.provenance import KEY, Provenance
 from recrawl.errors import ConfigError, InputError, require
 from recrawl.formats.atomic_files import complete_file
 from recrawl.model.plurals import counted
@@ -106,14 +107,16 @@ def content_reader(place: Workspace) -> Iterator[ContentReader]:
                 shown.say(line)
 
 
-def write_features(file: Path, found: ExtractedFeatures, asked: FeatureQuestion) -> None:
+def write_features(
+    file: Path, found: ExtractedFeatures, asked: FeatureQuestion, provenance: Provenance | None = None
+) -> None:
     """Write a row a page: its URL, then its features. Parquet also keeps what they are, and as of when."""
     from recrawl.app.result_tables import write_columns
 
     table = found.table
     if file.suffix.lower() != ".parquet":
         columns = {name: table.column(name).astype(np.float64).tolist() for name in table.names}
-        write_columns(file, {"url": list(found.urls), **columns})
+        write_columns(file, {"url": list(found.urls), **columns}, provenance)
         return
     pa, parquet = require("pyarrow", "columns"), require("pyarrow.parquet", "columns")
     kinds = [
@@ -128,6 +131,8 @@ def write_features(file: Path, found: ExtractedFeatures, asked: FeatureQuestion)
         "seed": str(asked.seed),
         "recall": str(found.recall),
     }
+    if provenance is not None:
+        about[KEY] = provenance.json()
     values = [pa.array(table.values[:, place], from_pandas=True) for place in range(len(kinds))]
     schema = pa.schema([pa.field("url", pa.string()), *kinds], metadata=about)
     written = pa.Table.from_arrays([pa.array(found.urls, pa.string()), *values], schema=schema)

@@ -14,6 +14,7 @@ from recrawl.cli.options import JsonOption, SetOption, WorkspaceOption
 
 if TYPE_CHECKING:
     from recrawl.app.compare.compare_runs import PolicyComparison
+    from recrawl.app.provenance import Provenance
 
 
 EXAMPLES = """
@@ -69,7 +70,7 @@ def compare(  # noqa: PLR0913 - one argument an option
     With schedule.objective=links only changes that added links count.
     """
     from recrawl.app.progress import line
-    from recrawl.cli.tables import print_json
+    from recrawl.cli.tables import command_provenance, print_json
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
     with line("Reading the history") as stop_saying, place.open_store() as store:
@@ -87,10 +88,11 @@ def compare(  # noqa: PLR0913 - one argument an option
             several_budgets=output is not None,
         )
         found = compare_policies(store, place.configuration.settings, trial, stop_saying)
+    about = command_provenance(place.configuration, [workspace], as_of=float(found.field.truth.end))
     if output is not None:
-        _write(found, output)
+        _write(found, output, about)
     if json_output:
-        print_json(found.facts())
+        print_json(found.facts(), about)
         return
     _print(found)
     if output is not None:
@@ -106,11 +108,11 @@ def _print(found: PolicyComparison) -> None:
     typer.echo(found.note())
 
 
-def _write(found: PolicyComparison, output: Path) -> None:
+def _write(found: PolicyComparison, output: Path, about: Provenance | None) -> None:
     from recrawl.app.result_tables import new_figure, save_figure, write_csv
 
     output.mkdir(parents=True, exist_ok=True)
-    write_csv(output / "compare.csv", found.columns())
+    write_csv(output / "compare.csv", found.columns(), about)
     figure = new_figure()
     found.plot(figure)
     save_figure(figure, output / "compare.png")

@@ -58,10 +58,60 @@ if TYPE_CHECKING:
 
     from recrawl.app.plan.plan_next import BudgetAlternatives, Columns, UnmetRequest
     from recrawl.app.plan.plan_outlook import PlanOutlook
-    from recrawl.app.rates.belief_table import BeliefTable, Expected
+    from recrawl.app.provenance import Provenance
+    from recrawl.app.rates.belief_table import Expected
+    from recrawl.app.workspace.configuration import Configuration
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.model import FloatArray
     from recrawl.store.base import Store
+
+
+@dataclass(frozen=True, slots=True)
+class PlanningInputs:
+    """What every planning question starts from: an open store, settings with their live limits, a time."""
+
+    place: Workspace
+    store: Store
+    configuration: Configuration
+    now: float
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in effect, limits of ``recrawl limit`` included."""
+        return self.configuration.settings
+
+    def provenance(self, seed: int | None = None) -> Provenance | None:
+        """What JSON says about its origin."""
+        from recrawl.cli.tables import command_provenance
+
+        return command_provenance(self.configuration, [self.place.folder], as_of=self.now, seed=seed)
+
+    def expected(self) -> Expected | None:
+        """Change rates that the trained model of the workspace expects, if it has one."""
+        from recrawl.app.predict.model_use import expected_changes
+
+        return expected_changes(self.place, self.store, self.now)
+
+    def outlook(self) -> PlanOutlook:
+        """Due times and threshold at the budget of the settings."""
+        from recrawl.app.plan.plan_outlook import look_ahead
+        from recrawl.app.predict.model_use import expected_links
+
+        expected, links = self.expected(), expected_links(self.place, self.store, self.now)
+        with line("Fitting the threshold to the budget"):
+            return look_ahead(self.store, self.settings, self.now, expected, links)
+
+
+@contextmanager
+def _planning(workspace: Path, assignments: list[str] | None, at: str | None) -> Iterator[PlanningInputs]:
+    from recrawl.app.rates.rates_question import moment
+    from recrawl.crawl.clock import RealClock
+    from recrawl.crawl.control.runtime_limits import limits
+
+    place = open_workspace(workspace, parse_assignments(assignments or []))
+    now = moment(at, RealClock().now())
+    with place.open_store() as store:
+        yield PlanningInputs(place, store, place.limited(limits(store.controls())).configuration, now)
 
 
 SAMPLE = 20_000
@@ -82,8 +132,8 @@ class CapacityGoal:
     share: float | None
 
 
-def tell_capacity(  # noqa: PLR0913 - what is known, and the options
-    outlook: PlanOutlook, known: BeliefTable, goal: CapacityGoal, pages: int | None, at_once: int, *, json_output: bool
+def tell_capacity(
+    planning: PlanningInputs, goal: CapacityGoal, pages: int | None, at_once: int, *, json_output: bool
 ) -> None:
     """Print the effect of this budget on pages of this kind, the cost of a goal, and the machines that it needs.
 
@@ -91,8 +141,11 @@ def tell_capacity(  # noqa: PLR0913 - what is known, and the options
     Change rates are those of ``recrawl rates``, as in ``recrawl plan``. Where no rate is known, the effect of a budget
     and the cost of a goal are not known.
     """
+    from recrawl.app.rates.belief_table import VisitSpan, learn
     from recrawl.cli.tables import print_json, print_table
 
+    outlook = planning.outlook()
+    known = learn(planning.store, VisitSpan(until=planning.now), expected=planning.expected())
     if outlook.budget <= 0:
         raise ConfigError("A budget of 0 visits has no effect.", "Set one: --set schedule.budget=1000.")
     demand, limits, changing = outlook.demand, outlook.limits, changes_known(outlook, known)
@@ -116,7 +169,7 @@ def tell_capacity(  # noqa: PLR0913 - what is known, and the options
             "measure": goal.measure, "share": share,
             "reached": None if reach is None else asdict(reach), "machines": None if able is None else asdict(able),
         }  # fmt: skip
-        print_json({**facts, **bounds, "kept": asdict(kept), "goal": wanted})
+        print_json({**facts, **bounds, "kept": asdict(kept), "goal": wanted}, planning.provenance())
         return
     scaled = asked / len(outlook.pages)
     short = "; fewer than the budget, so only these are made" if busiest < outlook.budget else ""
@@ -230,23 +283,14 @@ SEED = 1
 """A fixed seed: the same question gives the same answer."""
 
 
-def tell_crawl_time(  # noqa: PLR0913 - the question
-    store: Store,
-    settings: Settings,
-    urls: str,
-    at_once: int,
-    now: float,
-    *,
-    host: str | None,
-    json_output: bool,
-) -> None:
+def tell_crawl_time(asked: PlanningInputs, urls: str, at_once: int, *, host: str | None, json_output: bool) -> None:
     """Print the estimate, its interval, its bottleneck, and the heuristic of paper 001 for comparison."""
     from recrawl.cli.tables import print_json, print_table
 
-    wanted = _wanted(store, urls, host)
+    wanted = _wanted(asked.store, urls, host)
     if not wanted:
         raise InputError("There is no URL to crawl.", "Give a file with http or https URLs, one per line.", source=urls)
-    hosts = hosts_of(store, settings, now)
+    hosts = hosts_of(asked.store, asked.settings, asked.now)
     crawl, times, names = crawl_of(wanted, hosts, at_once)
     with line("Simulating the crawl"):
         found = forecast(crawl, times, np.random.default_rng(SEED))
@@ -258,7 +302,8 @@ def tell_crawl_time(  # noqa: PLR0913 - the question
         facts = {"seconds": found.seconds, "low": found.low, "high": found.high, "longest_host": slowest}
         bounds = {"longest_host_seconds": found.longest, "work_seconds": found.work}
         paper = {"heuristic_printed": printed, "heuristic_corrected": corrected}
-        print_json({"urls": int(found.pages), "hosts": len(names), "concurrency": at_once, **facts, **bounds, **paper})
+        counts = {"urls": int(found.pages), "hosts": len(names), "concurrency": at_once}
+        print_json({**counts, **facts, **bounds, **paper}, asked.provenance(SEED))
         return
     unasked = int(_new(wanted, hosts))
     rows = [
@@ -326,15 +371,14 @@ FILLS = (0.95, 0.85, 0.7, 0.5, 0.3)
 DRAWS = 60
 
 
-def tell_slots(  # noqa: PLR0913 - the question
-    store: Store, outlook: PlanOutlook, count: int, at_once: int, *, host: str | None, json_output: bool
-) -> None:
+def tell_slots(asked: PlanningInputs, count: int, at_once: int, *, host: str | None, json_output: bool) -> None:
     """Print one row per hour."""
     from recrawl.app.display import rows_of, shown_time
     from recrawl.app.rates.belief_table import host_id
     from recrawl.cli.tables import print_json, print_table
 
-    rows = np.flatnonzero(chosen(outlook, host_id(store, host)))
+    outlook = asked.outlook()
+    rows = np.flatnonzero(chosen(outlook, host_id(asked.store, host)))
     start = outlook.now
     slots, times = fitting(outlook, rows, count, at_once)
     columns: dict[str, list[Any]] = {
@@ -346,7 +390,7 @@ def tell_slots(  # noqa: PLR0913 - the question
     }
     unplaced = len(slots.unplaced)
     if json_output:
-        print_json({"slots": rows_of(columns), "unplaced": unplaced})
+        print_json({"slots": rows_of(columns), "unplaced": unplaced}, asked.provenance(SEED))
         return
     shown = [
         (shown_time(begin), f"{pages:,}", f"{moved:,}", format_duration(middle), format_duration(high))
@@ -432,7 +476,7 @@ def plan(  # noqa: PLR0913 - one argument an option
     the effect of 10 % more or less budget, and requests that cannot be met, with the reason.
     """
     with _planning(workspace, assignments, at) as asked:
-        _tell_next(asked.store, asked.outlook(), host, limit, json_output=json_output)
+        _tell_next(asked, host, limit, json_output=json_output)
 
 
 def slots(  # noqa: PLR0913 - one argument an option
@@ -455,7 +499,7 @@ def slots(  # noqa: PLR0913 - one argument an option
     """
     with _planning(workspace, assignments, at) as asked:
         at_once = concurrency or asked.settings.crawl.concurrency
-        tell_slots(asked.store, asked.outlook(), hours, at_once, host=host, json_output=json_output)
+        tell_slots(asked, hours, at_once, host=host, json_output=json_output)
 
 
 def crawl_time(  # noqa: PLR0913 - one argument an option
@@ -478,7 +522,7 @@ def crawl_time(  # noqa: PLR0913 - one argument an option
     """
     with _planning(workspace, assignments, at) as asked:
         at_once = concurrency or asked.settings.crawl.concurrency
-        tell_crawl_time(asked.store, asked.settings, urls, at_once, asked.now, host=host, json_output=json_output)
+        tell_crawl_time(asked, urls, at_once, host=host, json_output=json_output)
 
 
 def capacity(  # noqa: PLR0913 - one argument an option
@@ -502,66 +546,23 @@ def capacity(  # noqa: PLR0913 - one argument an option
     them. Without a goal, it is the next whole per cent of freshness. All hosts share the budget, so the answer is
     always about all pages. Change rates are those of recrawl rates.
     """
-    from recrawl.app.rates.belief_table import VisitSpan, learn
-
     if freshness is not None and recall is not None:
         raise ConfigError("--freshness and --recall exclude each other.", "Give one of them.")
     goal = CapacityGoal("recall", recall) if recall is not None else CapacityGoal("freshness", freshness)
     with _planning(workspace, assignments, at) as asked:
-        outlook = asked.outlook()
-        known = learn(asked.store, VisitSpan(until=asked.now), expected=asked.expected())
-        tell_capacity(
-            outlook, known, goal, pages, concurrency or asked.settings.crawl.concurrency, json_output=json_output
-        )
+        tell_capacity(asked, goal, pages, concurrency or asked.settings.crawl.concurrency, json_output=json_output)
 
 
-@dataclass(frozen=True, slots=True)
-class _PlanningInputs:
-    """What every planning question starts from: an open store, settings with their live limits, a time."""
-
-    place: Workspace
-    store: Store
-    settings: Settings
-    now: float
-
-    def expected(self) -> Expected | None:
-        """Change rates that the trained model of the workspace expects, if it has one."""
-        from recrawl.app.predict.model_use import expected_changes
-
-        return expected_changes(self.place, self.store, self.now)
-
-    def outlook(self) -> PlanOutlook:
-        """Due times and threshold at the budget of the settings."""
-        from recrawl.app.plan.plan_outlook import look_ahead
-        from recrawl.app.predict.model_use import expected_links
-
-        expected, links = self.expected(), expected_links(self.place, self.store, self.now)
-        with line("Fitting the threshold to the budget"):
-            return look_ahead(self.store, self.settings, self.now, expected, links)
-
-
-@contextmanager
-def _planning(workspace: Path, assignments: list[str] | None, at: str | None) -> Iterator[_PlanningInputs]:
-    from recrawl.app.rates.rates_question import moment
-    from recrawl.crawl.clock import RealClock
-    from recrawl.crawl.control.runtime_limits import limits
-
-    place = open_workspace(workspace, parse_assignments(assignments or []))
-    now = moment(at, RealClock().now())
-    with place.open_store() as store:
-        settings = place.limited(limits(store.controls())).configuration.settings
-        yield _PlanningInputs(place, store, settings, now)
-
-
-def _tell_next(store: Store, outlook: PlanOutlook, host: str | None, limit: int, *, json_output: bool) -> None:
+def _tell_next(asked: PlanningInputs, host: str | None, limit: int, *, json_output: bool) -> None:
     from recrawl.app.display import shown_time
     from recrawl.app.plan.plan_next import coming, facts
     from recrawl.cli.tables import print_json
 
+    outlook = asked.outlook()
     with line("Computing the effect of other budgets"):
-        found = coming(store, outlook, host, limit)
+        found = coming(asked.store, outlook, host, limit)
     if json_output:
-        print_json(facts(found))
+        print_json(facts(found), asked.provenance())
         return
     _print_next(found.columns)
     if len(found.due) > limit:

@@ -208,7 +208,7 @@ def score(  # noqa: PLR0913, PLR0917 - one argument an option
     from recrawl.app.display import rows_of
     from recrawl.app.predict.predict_scores import expected
     from recrawl.app.result_tables import check_ending, write_columns
-    from recrawl.cli.tables import print_json
+    from recrawl.cli.tables import command_provenance, print_json
 
     if output is not None:
         check_ending(output)
@@ -218,7 +218,7 @@ def score(  # noqa: PLR0913, PLR0917 - one argument an option
         columns, total = expected(place, store, model_name(place, name), hyphenated(event), host, most)
     shown = len(columns["url"])
     if output is not None:
-        write_columns(output, columns)
+        write_columns(output, columns, command_provenance(place.configuration, [workspace]))
         typer.echo(f"Wrote {counted(shown, 'row')} to {output}.")
     elif json_output:
         print_json(rows_of(columns))
@@ -331,6 +331,7 @@ def features(  # noqa: PLR0913, PLR0917 - one argument an option
     from recrawl.app.predict.predict_features import FeatureQuestion, feature_table, groups_of, write_features
     from recrawl.app.rates.rates_question import moment
     from recrawl.app.result_tables import check_ending
+    from recrawl.cli.tables import command_provenance
     from recrawl.crawl.clock import RealClock
 
     check_ending(output)
@@ -339,6 +340,6 @@ def features(  # noqa: PLR0913, PLR0917 - one argument an option
     place = open_workspace(workspace, parse_assignments(assignments or []))
     with place.open_store() as store:
         found = feature_table(place, store, asked)
-    write_features(output, found, asked)
+    write_features(output, found, asked, command_provenance(place.configuration, [workspace], as_of=as_of))
     typer.echo(found.sentence())
     typer.echo(f"Wrote {counted(len(found.table), 'row')} to {output}.")

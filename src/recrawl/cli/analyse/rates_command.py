@@ -40,6 +40,7 @@ from recrawl.model.plurals import counted
 from recrawl.time import format_duration
 
 if TYPE_CHECKING:
+    from recrawl.app.provenance import Provenance
     from recrawl.app.rates.rates_table import Columns
     from recrawl.store.base import Store
 
@@ -107,6 +108,7 @@ def rates(  # noqa: PLR0913 - one argument an option
     All estimators assume that changes follow a Poisson process; recrawl rates diagnose tests this on your pages.
     """
     from recrawl.app.predict.model_use import expected_changes
+    from recrawl.cli.tables import command_provenance
 
     _check_files(output, plot)
     question = replace(
@@ -118,7 +120,8 @@ def rates(  # noqa: PLR0913 - one argument an option
     place = open_workspace(workspace, parse_assignments(assignments or []))
     with place.open_store() as store:
         question = replace(question, expected=expected_changes(place, store, question.now))
-        _table(store, question, output, plot, workspace, json_output=json_output)
+        about = command_provenance(place.configuration, [workspace], as_of=question.now)
+        _table(store, question, output, plot, folder=workspace, about=about, json_output=json_output)
 
 
 def diagnose(  # noqa: PLR0913 - one argument an option
@@ -143,10 +146,15 @@ def diagnose(  # noqa: PLR0913 - one argument an option
     bursts, or pages that change more regularly. The plot shows the distribution of rates, the intervals between
     changes, and the median interval of each page. The file has one row per page.
     """
+    from recrawl.app.rates.rates_diagnosis import SEED
+    from recrawl.cli.tables import command_provenance
+
     _check_files(output, plot)
     question = _question(host, match, min_observations, kind, window, at, estimator)
-    with open_workspace(workspace, parse_assignments(assignments or [])).open_store() as store:
-        _diagnose(store, question, output, plot, json_output=json_output)
+    place = open_workspace(workspace, parse_assignments(assignments or []))
+    about = command_provenance(place.configuration, [workspace], as_of=question.now, seed=SEED)
+    with place.open_store() as store:
+        _diagnose(store, question, output, plot, about, json_output=json_output)
 
 
 def compare(  # noqa: PLR0913 - one argument an option
@@ -169,10 +177,15 @@ def compare(  # noqa: PLR0913 - one argument an option
     log loss and Brier score, each with a 95 % interval, and the calibration error. Lower is better. --estimator adds an
     estimator of another package to the built-in ones.
     """
+    from recrawl.app.rates.estimator_backtest import SEED
+    from recrawl.cli.tables import command_provenance
+
     _check_files(output, None)
     question = _question(host, match, min_observations, kind, window, at, estimator)
-    with open_workspace(workspace, parse_assignments(assignments or [])).open_store() as store:
-        _compare(store, question, output, json_output=json_output)
+    place = open_workspace(workspace, parse_assignments(assignments or []))
+    about = command_provenance(place.configuration, [workspace], as_of=question.now, seed=SEED)
+    with place.open_store() as store:
+        _compare(store, question, output, about, json_output=json_output)
 
 
 def _check_files(output: Path | None, plot: Path | None) -> None:
@@ -208,7 +221,14 @@ def _question(  # noqa: PLR0913, PLR0917 - the options that all three commands s
 
 
 def _table(  # noqa: PLR0913 - what is asked, and where the answer goes
-    store: Store, question: RatesQuestion, output: Path | None, plot: Path | None, folder: Path, *, json_output: bool
+    store: Store,
+    question: RatesQuestion,
+    output: Path | None,
+    plot: Path | None,
+    *,
+    folder: Path,
+    about: Provenance | None,
+    json_output: bool,
 ) -> None:
     from recrawl.app.display import rows_of, shown_time
     from recrawl.app.rates.rates_table import answer, draw
@@ -221,7 +241,7 @@ def _table(  # noqa: PLR0913 - what is asked, and where the answer goes
     if plot is not None:
         draw(columns, question.by, plot)
     if output is not None:
-        write_columns(output, columns)
+        write_columns(output, columns, about)
         typer.echo(f"Wrote {counted(shown, 'row')} to {output}.")
     elif json_output:
         print_json(rows_of(columns))
@@ -282,8 +302,14 @@ def _print(columns: Columns, question: RatesQuestion) -> None:
     print_table(list(shown), list(zip(*shown.values(), strict=True)), right=("pages", "P(changed)"))
 
 
-def _diagnose(
-    store: Store, question: RatesQuestion, output: Path | None, plot: Path | None, *, json_output: bool
+def _diagnose(  # noqa: PLR0913 - what is asked, and where the answer goes
+    store: Store,
+    question: RatesQuestion,
+    output: Path | None,
+    plot: Path | None,
+    about: Provenance | None,
+    *,
+    json_output: bool,
 ) -> None:
     from recrawl.app.rates.rates_diagnosis import columns, draw, facts, investigate, table_rows
     from recrawl.app.result_tables import write_columns
@@ -295,9 +321,9 @@ def _diagnose(
     if plot is not None:
         draw(found, plot)
     if output is not None:
-        write_columns(output, columns(store, found))
+        write_columns(output, columns(store, found), about)
     if json_output:
-        print_json(facts(found))
+        print_json(facts(found), about)
         return
     for sentence in sentences(found.diagnosis):
         typer.echo(sentence)
@@ -309,7 +335,9 @@ def _diagnose(
         typer.echo(f"Plot: {plot}")
 
 
-def _compare(store: Store, question: RatesQuestion, output: Path | None, *, json_output: bool) -> None:
+def _compare(
+    store: Store, question: RatesQuestion, output: Path | None, about: Provenance | None, *, json_output: bool
+) -> None:
     from recrawl.app.rates.estimator_backtest import HEADINGS, columns, compare_estimators, facts, rests_on, table_rows
     from recrawl.app.result_tables import write_columns
     from recrawl.cli.tables import print_json, print_table
@@ -317,9 +345,9 @@ def _compare(store: Store, question: RatesQuestion, output: Path | None, *, json
     with line("Back-testing estimators"):
         found = compare_estimators(store, question)
     if output is not None:
-        write_columns(output, columns(found))
+        write_columns(output, columns(found), about)
     if json_output:
-        print_json(facts(found))
+        print_json(facts(found), about)
         return
     print_table(HEADINGS, table_rows(found), right=HEADINGS[2:])
     typer.echo(rests_on(found))

@@ -17,7 +17,7 @@ from recrawl.app.assess.assessment import ArchiveAssessment, AssessmentQuestion
 from recrawl.app.display import HERE, json_text, seconds_of
 from recrawl.app.progress import bars, line
 from recrawl.app.result_tables import check_plot, markdown_table, write_columns
-from recrawl.app.workspace.configuration import parse_assignments
+from recrawl.app.workspace.configuration import configure, parse_assignments
 from recrawl.app.workspace.workspace import open_workspace
 from recrawl.assess.replay_selection import SelectionRule
 from recrawl.cli.options import (
@@ -31,7 +31,7 @@ from recrawl.cli.options import (
     SetOption,
     WorkspaceOption,
 )
-from recrawl.cli.tables import print_json, print_table
+from recrawl.cli.tables import command_provenance, print_json, print_table
 from recrawl.errors import InputError
 from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
 from recrawl.formats.atomic_files import complete_file, told
@@ -41,6 +41,7 @@ from recrawl.transfer.composite_survey import MOST_PAGES
 
 if TYPE_CHECKING:
     from recrawl.app.assess.assess_sources import ReadOptions, TemporaryArchive
+    from recrawl.app.provenance import Provenance
     from recrawl.store.base import Store
 
 
@@ -58,6 +59,7 @@ class AssessOutputs:
     plot: Path | None = None
     _: KW_ONLY
     as_json: bool = False
+    provenance: Provenance | None = None
 
     def check(self) -> None:
         """Reject output paths that cannot be written, before any work starts."""
@@ -82,7 +84,7 @@ def tell_problems(archive: TemporaryArchive) -> None:
 def print_answer(found: ArchiveAssessment, archive: TemporaryArchive | None, wanted: AssessOutputs) -> None:
     """Print the summary and the first rows of each table, or everything as JSON."""
     if wanted.as_json:
-        print_json(facts(found, archive, wanted.limit))
+        print_json(facts(found, archive, wanted.limit), wanted.provenance)
         return
     for sentence in words(found, archive):
         typer.echo(sentence)
@@ -114,7 +116,7 @@ def write_answer(
     """Write the requested files and return their paths."""
     written: list[Path] = []
     if wanted.output is not None:
-        written += _write_folder(wanted.output, found, archive)
+        written += _write_folder(wanted.output, found, archive, wanted.provenance)
     if wanted.graphml is not None or wanted.tree is not None:
         from recrawl.app.assess.assess_tables import write_trees
 
@@ -127,7 +129,9 @@ def write_answer(
     return written
 
 
-def _write_folder(folder: Path, found: ArchiveAssessment, archive: TemporaryArchive | None) -> list[Path]:
+def _write_folder(
+    folder: Path, found: ArchiveAssessment, archive: TemporaryArchive | None, about: Provenance | None
+) -> list[Path]:
     with told(folder):
         folder.mkdir(parents=True, exist_ok=True)
     text, parts = [*words(found, archive), ""], tables(found)
@@ -136,14 +140,18 @@ def _write_folder(folder: Path, found: ArchiveAssessment, archive: TemporaryArch
         text += [f"## {title}", "", markdown_table(headings, lines), ""]
     documents = {
         "quality.md": "\n".join(["# Quality of the archive", "", *text]),
-        "quality.json": json_text(facts(found, archive, _IN_JSON)),
+        "quality.json": json_text(facts(found, archive, _IN_JSON) | _origin(about)),
     }
     for name, document in documents.items():
         with complete_file(folder / name) as stream:
             stream.write(document.encode("utf-8", errors="backslashreplace"))
     for title, columns in parts.items():
-        write_columns(folder / f"{_FILES[title]}.csv", columns)
+        write_columns(folder / f"{_FILES[title]}.csv", columns, about)
     return [folder / name for name in (*documents, *(f"{name}.csv" for name in _FILES.values()))]
+
+
+def _origin(about: Provenance | None) -> dict[str, object]:
+    return {} if about is None else {"provenance": about.facts()}
 
 
 def _readable(title: str, columns: Columns) -> tuple[list[str], list[list[str]]]:
@@ -323,11 +331,14 @@ def assess(  # noqa: PLR0913 - one argument an option
     if files:
         usual = "0s" if by_file else "60s"
         given = parse_assignments(assignments or [])
+        about = command_provenance(configure(None, {}, given), files, as_of=asked.at)
+        wanted = replace(wanted, provenance=about)
         reading = ReadOptions.of(usual if merge_within is None else merge_within, given, digests_only=digests_only)
         _assess_files(check_files(files, "assess"), reading, asked, wanted, composites)
         return
     check_merge_needs_files(merge_within)
     place = open_workspace(workspace, parse_assignments(assignments or []))
+    wanted = replace(wanted, provenance=command_provenance(place.configuration, [workspace], as_of=asked.at))
     from recrawl.app.assess.assess_sources import workspace_store
     from recrawl.app.predict.model_use import expected_changes
 

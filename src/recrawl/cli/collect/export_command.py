@@ -7,8 +7,8 @@ complete. A full disk has its own exit code.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,6 +48,8 @@ class ExportJob:
     path_index: Path | None = None
     period: ExportPeriod | None = None
     """Seconds within which the pages of a seed list fall due; ``None`` for all pages."""
+    about: Mapping[str, str] = field(default_factory=dict)
+    """Provenance, for the metadata of Parquet files."""
 
     @property
     def name(self) -> str:
@@ -75,7 +77,7 @@ def write_visit_table(job: ExportJob) -> list[str]:
     pages = np.unique(visits.page)
     urls = job.store.urls(pages)
     job.tell("visits", 2, steps)
-    write_visits(job.file, visits, PageUrls(pages, urls))
+    write_visits(job.file, visits, PageUrls(pages, urls), about=job.about)
     job.tell("visits", steps, steps)
     return [f"Wrote {counted(len(visits), 'visit')} to {job.file}."]
 
@@ -88,7 +90,7 @@ def write_history_table(job: ExportJob) -> list[str]:
     job.tell("histories", 0, steps)
     histories = job.store.histories(host=job.host)
     job.tell("histories", 1, steps)
-    write_histories(job.file, histories)
+    write_histories(job.file, histories, about=job.about)
     job.tell("histories", steps, steps)
     return [f"Wrote the histories of {counted(len(histories), 'page')} to {job.file}."]
 
@@ -99,7 +101,7 @@ def write_dataset_tables(job: ExportJob) -> list[str]:
 
     steps = 1
     job.tell("histories", 0, steps)
-    done = write_dataset(job.store, job.file)
+    done = write_dataset(job.store, job.file, about=job.about)
     job.tell("histories", steps, steps)
     what = f"{counted(done.events, 'event')} and {counted(done.observations, 'observation')}"
     return [f"Wrote {what} of {counted(done.pages, 'page')} of {counted(done.sites, 'site')} to {job.file}."]
@@ -136,7 +138,7 @@ def write_columnar_index(job: ExportJob) -> list[str]:
     from recrawl.formats.columnar.common_crawl import write_common_crawl
 
     files, batches = _named_captures(job)
-    count = write_common_crawl(batches, job.file, job.name)
+    count = write_common_crawl(batches, job.file, job.name, about=job.about)
     return [f"Wrote {counted(count, 'capture')} to {job.file}.", *_about_files(job, files)]
 
 
@@ -367,7 +369,9 @@ def export(  # noqa: PLR0913 - one argument an option
     All except seeds need the extra columns: pip install 'recrawl[columns]'.
     """
     from recrawl.app.progress import progress
+    from recrawl.app.provenance import KEY
     from recrawl.app.rates.belief_table import host_id
+    from recrawl.cli.tables import command_provenance
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
     what = what or (ExportKind.TIMEMAP if url else _BY_ENDING.get(file.suffix.lower()))
@@ -383,8 +387,10 @@ def export(  # noqa: PLR0913 - one argument an option
     period = None if due is None else ExportPeriod.told(at, due)
     with place.open_store() as store:
         chosen = host_id(store, host)
+        origin = command_provenance(place.configuration, [workspace])
+        about = {} if origin is None else {KEY: origin.json()}
         with progress() as tell:
-            said = _WRITERS[what](ExportJob(place, store, file, tell, chosen, url, base_url, path_index, period))
+            said = _WRITERS[what](ExportJob(place, store, file, tell, chosen, url, base_url, path_index, period, about))
         typer.echo("\n".join(said))
 
 

@@ -10,7 +10,7 @@ appears complete or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -118,15 +118,20 @@ class PageUrls(NamedTuple):
     url: Sequence[str]
 
 
-def write_visits(path: Path, visits: Visits, urls: PageUrls | None = None) -> None:
-    """Write visits as one Parquet file, replacing it only when complete; with ``urls``, in a column ``url`` too."""
+def write_visits(
+    path: Path, visits: Visits, urls: PageUrls | None = None, *, about: Mapping[str, str] | None = None
+) -> None:
+    """Write visits as one Parquet file, replacing it only when complete; with ``urls``, in a column ``url`` too.
+
+    ``about`` goes into the metadata of the schema.
+    """
     table = visits_to_table(visits)
     if urls is not None:
         pa = require("pyarrow", "columns")
         index = pa.array(np.searchsorted(urls.page, visits.page).astype(np.int32))
         column = pa.DictionaryArray.from_arrays(index, pa.array(list(urls.url), pa.string()))
         table = table.append_column(pa.field("url", column.type, nullable=False), column)
-    _write(path, table)
+    _write(path, table, about)
 
 
 def read_visits(path: Path) -> Visits:
@@ -189,9 +194,9 @@ def _row_name(source: str, before: int, rows: range) -> str:
     return f"{source}, row {before + rows.start}"
 
 
-def write_histories(path: Path, histories: Histories) -> None:
-    """Write histories as one Parquet file, replacing it only when complete."""
-    _write(path, histories_to_table(histories))
+def write_histories(path: Path, histories: Histories, *, about: Mapping[str, str] | None = None) -> None:
+    """Write histories as one Parquet file, replacing it only when complete. ``about``: as for visits."""
+    _write(path, histories_to_table(histories), about)
 
 
 def read_histories(path: Path) -> Histories:
@@ -269,10 +274,11 @@ def _refuse(wrong: AnyArray, what: str, source: str) -> None:
         raise InputError(f"row {int(np.argmax(wrong))}: {what}", "Write the file again.", source=source)
 
 
-def _write(path: Path, table: Any) -> None:  # noqa: ANN401 - a pyarrow.Table
+def _write(path: Path, table: Any, about: Mapping[str, str] | None) -> None:  # noqa: ANN401 - a pyarrow.Table
     parquet = require("pyarrow.parquet", "columns")
     # Parquet guards its pages by checksums but not its footer: a damaged row count would go unnoticed.
-    table = table.replace_schema_metadata({**table.schema.metadata, b"recrawl.rows": str(table.num_rows)})
+    label = {**table.schema.metadata, b"recrawl.rows": str(table.num_rows), **(about or {})}
+    table = table.replace_schema_metadata(label)
     with complete_file(path) as file:
         parquet.write_table(table, file, compression="zstd", write_page_checksum=True)
 

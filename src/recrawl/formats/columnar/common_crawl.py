@@ -8,7 +8,7 @@ which is not available here: they are empty.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -233,19 +233,29 @@ def _kinds(given: dict[str, Any], mime: Any, status: Any) -> npt.NDArray[np.uint
     return kinds
 
 
-def write_common_crawl(batches: Iterable[Any], target: Path, crawl: str, *, partitioned: bool = False) -> int:
+def write_common_crawl(
+    batches: Iterable[Any],
+    target: Path,
+    crawl: str,
+    *,
+    partitioned: bool = False,
+    about: Mapping[str, str] | None = None,
+) -> int:
     """Write captures under Common Crawl's names; returns how many rows.
 
     ``target`` is a file, or with ``partitioned`` a folder that gets ``crawl=…/subset=…/part-00000.parquet``. Answers
     with 200 are the subset ``warc``, robots.txt is ``robotstxt``, everything else ``crawldiagnostics``, as Common
-    Crawl files them. A file appears under its name complete or not at all.
+    Crawl files them. A file appears under its name complete or not at all. ``about`` goes into the metadata of the
+    schema.
 
     Raises:
         DiskFullError: there is no room.
         InputError: it cannot be written there.
     """
     pc = require("pyarrow.compute", "columns")
-    with told(target), _Files(target, crawl, index_schema(partitioned=partitioned)) as files:
+    schema = index_schema(partitioned=partitioned)
+    schema = schema.with_metadata({**(schema.metadata or {}), **about}) if about else schema
+    with told(target), _Files(target, crawl, schema) as files:
         for batch in batches:
             table = _to_index(batch, crawl)
             for subset in table.column("subset").unique().to_pylist() if partitioned else [""]:
