@@ -185,8 +185,8 @@ def datamonitor(
     Three years of each document, visited whenever a strategy says so, by classes of change rate. The paper prints
     plots and no numbers; what it reads off them stands beside what is so here.
     """
+    from recrawl_lab.experiments.experiment_data import experiment_data
     from recrawl_lab.experiments.experiment_datamonitor import run
-    from recrawl_lab.experiments.own_data import experiment_data
 
     with experiment_data(data, workspace) as folder:
         run(folder, output, seed=seed)
@@ -220,8 +220,8 @@ def hacs(  # noqa: PLR0913, PLR0917 - one argument an option
     Of a workspace or of files the real captures are taken. A site is then a user's directory such as foo.edu/~bar/, or
     else a host, with the pages up to two directories below its home page.
     """
+    from recrawl_lab.experiments.experiment_data import experiment_data
     from recrawl_lab.experiments.experiment_hacs import run
-    from recrawl_lab.experiments.own_data import experiment_data
 
     if kind is ChangeAspect.ANY:
         raise ConfigError("HACS is about one kind of update.", "Give --kind content for changes of any kind.")
@@ -248,7 +248,7 @@ def classes(  # noqa: PLR0913, PLR0917 - one argument an option
     those here.
     """
     from recrawl_lab.experiments.experiment_classes import run
-    from recrawl_lab.experiments.own_data import experiment_data
+    from recrawl_lab.experiments.experiment_data import experiment_data
 
     with experiment_data(data, workspace) as folder:
         run(folder, output, seed=seed, repeats=repeats, days=days)
@@ -295,7 +295,7 @@ def lbla(  # noqa: PLR0913 - one argument an option
     from recrawl.app.display import seconds_of
     from recrawl_lab.experiments.experiment_lbla import moment, run, tables_of
     from recrawl_lab.learners.link_learners import LearnerSettings
-    from recrawl_lab.trials.lbla_splits import LblaPlan
+    from recrawl_lab.trials.lbla_trial import LblaPlan
 
     times = [moment(date) for date in at or ["2024-01-02"]]
     # Fewer rounds than the paper's take longer steps; a tree of NGBoost need not try two hundred columns.

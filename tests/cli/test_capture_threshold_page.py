@@ -2,8 +2,8 @@
 
 import re
 
-from recrawl_lab.experiments.experiment_sharc_threshold import _marked, _shrinking_grid
-from recrawl_lab.trials.capture_published import THRESHOLDS, threshold_settings
+from recrawl_lab.experiments.sharc_published import _marked, _shrinking_grid
+from recrawl_lab.trials.capture_trial import THRESHOLDS, threshold_settings
 
 
 def test_numbers_that_look_alike_are_marked_alike():

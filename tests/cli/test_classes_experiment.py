@@ -10,9 +10,9 @@ from click import unstyle
 
 from recrawl.time import DAY
 from recrawl_lab.experiments.experiment_classes import PUBLISHED_LEARNERS, run
+from recrawl_lab.experiments.experiment_data import recorded_pages
 from recrawl_lab.learners.class_learners import LEARNERS
-from recrawl_lab.recorded_versions import recorded_pages
-from recrawl_lab.trials.class_learning import FEATURES
+from recrawl_lab.trials.class_trial import FEATURES
 
 BEGIN = 1_600_000_000
 GAPS = (2, 8, 40, 160)

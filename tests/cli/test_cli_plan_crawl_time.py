@@ -69,7 +69,7 @@ def test_warc_files_of_heritrix_are_recorded_crawls_too(tmp_path, logs):
 
     import numpy as np
 
-    from recrawl_lab.experiments.crawl_time_logs import evaluate_logs
+    from recrawl_lab.experiments.experiment_crawl_time import evaluate_logs
 
     def archive(file, day):
         """A seed and then a page every six seconds."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 
 from recrawl.formats.columnar.capture_batches import ReadReport
-from recrawl_lab.experiments.crawl_time_logs import read_fetches
+from recrawl_lab.experiments.experiment_crawl_time import read_fetches
 
 
 def record(kind, url, date, block):

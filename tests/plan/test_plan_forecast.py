@@ -11,8 +11,7 @@ from recrawl.plan import crawl_time as forecasting
 from recrawl.plan.crawl_time import HostTreatment, PlannedCrawl, forecast, learn_growth
 from recrawl.plan.download_times import Downloads, learn_downloads
 from recrawl.schedule.politeness.host_politeness import PolitenessRules
-from recrawl_lab.trials.crawl_time_trial import evaluate_kind, median_error
-from recrawl_lab.trials.simulated_crawls import KINDS, crawl_world, draw_world
+from recrawl_lab.trials.crawl_time_trial import KINDS, crawl_world, draw_world, evaluate_kind, median_error
 
 POLITE = HostTreatment(PolitenessRules(5.0, 3.0, 30.0))
 NO_PAST = Downloads(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0, np.bool_))

@@ -3,8 +3,14 @@
 import pytest
 
 from recrawl.capture import STRATEGIES
-from recrawl_lab.trials.capture_published import BLUR_TABLES, COHERENCE_TABLES, THRESHOLD_TABLES, THRESHOLDS
-from recrawl_lab.trials.capture_trial import StrategyEntry, run_trials
+from recrawl_lab.trials.capture_trial import (
+    BLUR_TABLES,
+    COHERENCE_TABLES,
+    THRESHOLD_TABLES,
+    THRESHOLDS,
+    StrategyEntry,
+    run_trials,
+)
 
 TABLES = {table.name: table for table in (*BLUR_TABLES, *COHERENCE_TABLES)}
 

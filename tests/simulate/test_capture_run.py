@@ -10,8 +10,7 @@ from recrawl.capture.strategy import LinkGraph
 from recrawl.model import Verdict
 from recrawl.simulate.change_processes import EventTimes, WholeGapProcess
 from recrawl.simulate.simulated_capture import VirtualSite, capture_named, thesis_site, tree_graph
-from recrawl_lab.trials.capture_published import PublishedRow
-from recrawl_lab.trials.capture_trial import StrategyEntry, run_trials
+from recrawl_lab.trials.capture_trial import PublishedRow, StrategyEntry, run_trials
 
 TERMS = CaptureTerms(delay=1.0)
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from recrawl.predict.feature_table import Feature, FeatureGroup, table_of
 from recrawl_lab.learners.class_learners import LEARNERS
-from recrawl_lab.trials.class_learning import FEATURES, FEWEST, table_1
-from recrawl_lab.trials.class_trial import balanced
+from recrawl_lab.trials.class_trial import FEATURES, FEWEST, balanced, table_1
 
 
 @given(st.lists(st.integers(0, 4), max_size=60), st.integers(0, 9))

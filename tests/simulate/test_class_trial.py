@@ -10,8 +10,7 @@ from recrawl.errors import InputError
 from recrawl.simulate.sampling import Events, collect
 from recrawl.time import DAY
 from recrawl_lab.experiments.experiment_classes import PUBLISHED, run
-from recrawl_lab.trials.class_trial import SCALES, STARTS, classify, first_classes, grouped, methods, prepare
-from recrawl_lab.trials.daily_monitoring import monitored
+from recrawl_lab.trials.class_trial import SCALES, STARTS, classify, first_classes, grouped, methods, monitored, prepare
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"
 

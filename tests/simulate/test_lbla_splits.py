@@ -7,7 +7,7 @@ from recrawl.app.predict.link_data import RecordedLinks
 from recrawl.predict.feature_extraction import FeatureEvidence
 from recrawl.predict.page_versions import PageTexts, PageVersions
 from recrawl.time import DAY
-from recrawl_lab.trials.lbla_splits import OTHER_SITES, SAME_SITES, LblaPlan, splits
+from recrawl_lab.trials.lbla_trial import OTHER_SITES, SAME_SITES, LblaPlan, splits
 
 WEEK = 7 * DAY
 SITES, PAGES, WEEKS = 12, 4, 20

@@ -33,7 +33,7 @@ from recrawl.formats.warc.warc_reader import index_warc
 from recrawl.model import Capture
 from recrawl.model.nested_data import reason_not_to_parse
 from recrawl.time import FIRST_SECOND, LAST_SECOND, from_http_date, to_http_date, to_iso, to_timestamp14
-from recrawl_lab.experiments.crawl_time_logs import read_fetches
+from recrawl_lab.experiments.experiment_crawl_time import read_fetches
 
 SIZES = ["FFFFFFFFFFFFFFFF", "7FFFFFFFFFFFFFFF", "8000000000000000", "FFFFFFFFFFFFFFFE", "0FFFFFFFFFFFFFFFFFFF"]
 DIGITS = "9" * 5_000

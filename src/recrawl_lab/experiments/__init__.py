@@ -1,1 +1,1 @@
-"""What ``recrawl experiment`` repeats of the papers: one file an experiment, beside it those that write it down."""
+"""The experiments of ``recrawl experiment``: one file per experiment or group, with its tables and plots."""

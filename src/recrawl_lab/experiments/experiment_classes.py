@@ -1,6 +1,6 @@
 """``recrawl experiment classes``: learners and errors of change classes, Tables 1, 3 and 5 of Barbosa et al.
 
-What ``recrawl experiment classes`` writes: published errors beside those found here, as tables and lines.
+Published errors stand beside ours, in tables and plots.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from recrawl.app.result_tables import PlotPanel
     from recrawl.assess.prediction_scores import MeanInterval
     from recrawl.model import AnyArray, FloatArray, IntArray
-    from recrawl_lab.trials.class_trial import ClassTrial
-    from recrawl_lab.trials.daily_monitoring import DailyMonitoring
+    from recrawl_lab.trials.class_trial import ClassTrial, DailyMonitoring
 
 
 PUBLISHED = {
@@ -192,7 +191,7 @@ def _learners_words(learners: LearnerTable | None) -> str:
 
 def _learners_table(learners: LearnerTable) -> str:
     from recrawl.app.result_tables import markdown_table
-    from recrawl_lab.trials.class_learning import FEATURES
+    from recrawl_lab.trials.class_trial import FEATURES
 
     found = {(one.learner, one.features): one for one in learners.scores}
     rows = []
@@ -312,8 +311,8 @@ PUBLISHED_GROUPS = {2: "1.9", 3: "1.9", 4: "3.11, 1"}
 
 def _rounds(folder: Path, rng: np.random.Generator, repeats: int, days: int) -> list[DailyMonitoring]:
     """The pages of a data set, watched from other moments in each round."""
-    from recrawl_lab.recorded_versions import recorded_pages
-    from recrawl_lab.trials.daily_monitoring import monitored
+    from recrawl_lab.experiments.experiment_data import recorded_pages
+    from recrawl_lab.trials.class_trial import monitored
 
     found = recorded_pages(folder)
     try:
@@ -344,8 +343,7 @@ def _learners(
     rounds: list[DailyMonitoring], scale: str, rng: np.random.Generator, advance: Callable[[], None]
 ) -> LearnerTable | None:
     """Table 1, all rounds pooled; nothing if a class is too small."""
-    from recrawl_lab.trials.class_learning import FEATURES, table_1
-    from recrawl_lab.trials.class_trial import grouped
+    from recrawl_lab.trials.class_trial import FEATURES, grouped, table_1
 
     found, clusters = [], []
     for pages in rounds:

@@ -1,6 +1,6 @@
 """``recrawl experiment hacs``: Table I and figures 8 to 11 of HACS, on scholarly sites.
 
-Updates of scholarly sites, read from a data set: new links on home pages, and anywhere near them.
+Updates are new links on home pages, and on pages near them, read from a data set.
 """
 
 from __future__ import annotations

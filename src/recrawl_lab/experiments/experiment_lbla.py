@@ -1,8 +1,7 @@
-"""``recrawl experiment lbla``: who will have new links? Figures 9 to 15 of paper 004, on recorded pages.
+"""``recrawl experiment lbla``: predictions of new links, figures 9 to 15 of paper 004, on recorded pages.
 
-What ``recrawl experiment lbla`` measures on one split: every figure of paper 004 as named numbers.
-
-What ``recrawl experiment lbla`` writes: means over times and draws with intervals, published values beside them.
+Every figure of the paper is a named number of one split. The report has means over times and draws with intervals,
+beside the published values.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
     from recrawl.app.predict.link_data import RecordedLinks
     from recrawl.app.result_tables import PlotPanel
     from recrawl.assess.prediction_scores import MeanInterval
-    from recrawl_lab.trials.lbla_splits import LblaPlan, LblaSplit
-    from recrawl_lab.trials.lbla_trial import LblaTrial
+    from recrawl_lab.trials.lbla_trial import LblaPlan, LblaSplit, LblaTrial
 
 
 DATA, RATE, PRESENCE, LEARNERS, ORDER, CURVE, HEADS, IMPORTANCE = (
@@ -530,7 +528,7 @@ def _kept(  # noqa: PLR0913, PLR0917 - what to measure, how, and where it is kep
 def _measured(
     recorded: RecordedLinks, plan: LblaPlan, tables: Collection[str], progress: Callable[[], object]
 ) -> list[LblaRun]:
-    from recrawl_lab.trials.lbla_splits import splits
+    from recrawl_lab.trials.lbla_trial import splits
 
     return [
         LblaRun(plan.at, one.name, one.draw, tuple(measured(one, progress, tables=tables, alone=plan.alone)))

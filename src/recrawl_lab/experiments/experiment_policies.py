@@ -1,4 +1,4 @@
-"""``recrawl experiment policies``: the grand table, every policy on every collection at every budget."""
+"""``recrawl experiment policies``: the grand table of all policies on all collections at all budgets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``recrawl experiment rates``: estimators side by side on real histories, as tables and a plot."""
+"""``recrawl experiment rates``: estimators compared on real histories, as tables and a plot."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""What the contests of the grand table say: as columns, in Markdown, and as a plot.
+"""The grand table of policy benchmarks: columns, Markdown, plot and conclusions.
 
-Figures that are printed for the same replay of the same collections (algorithms §7), at .03 visits per page a day.
-
-What the grand table decides: ours against the yardstick, the reference and every other policy, case by case.
+Published figures are for the same simulation of the same collections (algorithms §7), at .03 visits per page and day.
+The conclusions compare our policy with the baseline, the reference and every other policy, case by case.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an experiment leaves in a folder: tables, plots and a page, which is printed, too."""
+"""Writes the results of an experiment into a folder: tables, plots and a Markdown page, which is also printed."""
 
 from __future__ import annotations
 

@@ -131,8 +131,7 @@ def sharc_threshold(  # noqa: PLR0913 - one argument an option
     Beside the published numbers stand the definitions as corrected, the forms that work online, and the strategies that
     need no threshold.
     """
-    from recrawl_lab.experiments.experiment_sharc_threshold import run
-    from recrawl_lab.experiments.sharc_published import SharcPublishedOptions
+    from recrawl_lab.experiments.sharc_published import SharcPublishedOptions, run
 
     run(output, SharcPublishedOptions("", pages, seed, repeats, changes.value, jobs))
 

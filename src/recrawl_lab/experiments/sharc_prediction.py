@@ -1,6 +1,6 @@
-"""``recrawl experiment sharc-prediction``: bins of change rates predicted, Tables 6.3 and 6.4 of the SHARC thesis.
+"""``recrawl experiment sharc-prediction``: predicted bins of change rates, Tables 6.3 and 6.4 of the SHARC thesis.
 
-What ``recrawl experiment sharc-prediction`` writes: published shares beside those found here.
+Published shares stand beside ours.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from recrawl.model.plurals import counted
 from recrawl_lab.experiments.report_folder import ReportFolder
 
 if TYPE_CHECKING:
-    from recrawl_lab.dot_chart import DotChart
+    from recrawl_lab.sharc_plots import DotChart
     from recrawl_lab.trials.bin_trial import BinPrediction, SitePrediction
 
 
@@ -165,7 +165,7 @@ def _share(value: float) -> str:
 
 def dots(parts: Sequence[ReportPart]) -> list[DotChart]:
     """Published shares, then those of each data set in both readings."""
-    from recrawl_lab.dot_chart import DotChart
+    from recrawl_lab.sharc_plots import DotChart
 
     names = [f"{learner}, {features}" for features, learner in COLUMNS]
     published: dict[str, list[float]] = {"largest bin": [1 - one[1] / one[0] for one in PUBLISHED.values()]}
@@ -196,7 +196,7 @@ def run(data: Path, output: Path, asked: SharcPredictionOptions) -> None:
     """Predict bins on each site of each data set; write a table, a report and a plot into ``output``."""
     from recrawl.app.compare.collections_data import find_datasets
     from recrawl.app.progress import bar
-    from recrawl_lab.dot_chart import draw_dots
+    from recrawl_lab.sharc_plots import draw_site_dots
 
     folders = [folder for folder in find_datasets(data) if (folder / "pages.parquet").is_file()]
     if not folders:
@@ -210,7 +210,7 @@ def run(data: Path, output: Path, asked: SharcPredictionOptions) -> None:
             advance()
     parts += [ReportPart("sitemaps", "as published", tuple(sitemaps), binned=False)] * bool(sitemaps)
     written.table("sharc-prediction.csv", columns(parts))
-    draw_dots(
+    draw_site_dots(
         written.file("sharc-prediction.png"),
         dots(parts),
         x_label="share of pages in the right bin",
@@ -222,7 +222,7 @@ def run(data: Path, output: Path, asked: SharcPredictionOptions) -> None:
 
 def _parts(folder: Path, asked: SharcPredictionOptions) -> list[ReportPart]:
     """Both readings of Table 6.3, and what honest sitemaps would say."""
-    from recrawl_lab.recorded_versions import recorded_pages
+    from recrawl_lab.experiments.experiment_data import recorded_pages
     from recrawl_lab.trials.bin_trial import SITEMAP, predicted, predicted_bins
     from recrawl_lab.trials.capture_recorded import claimed_categories
     from recrawl_lab.trials.rate_training import READINGS, WHOLE, pooled, training_pages

@@ -1,8 +1,6 @@
 """``recrawl experiment sharc-real``: all strategies on recorded sites, with true, learned and claimed rates.
 
-Recorded sites with their link graphs, read from a data set for captures.
-
-What the captures of recorded sites say: in Markdown, and as plots.
+Recorded sites with their link graphs are read from a data set. Results are tables in Markdown, and plots.
 """
 
 from __future__ import annotations

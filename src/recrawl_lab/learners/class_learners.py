@@ -1,23 +1,19 @@
-"""Learners that tell classes of change apart from features at first sight: those of papers 002 (Table 1) and 003 (6.3).
+"""Learners of change classes from features at first sight: those of papers 002 (Table 1) and 003 (6.3).
 
-All read a :class:`FeatureTable` and answer with chances of the classes. Columns that hold names are treated as each
-learner needs: a tree gets each name's mean class among the training pages (so that one cut divides the names into
-quick and slow ones), naive Bayes counts them, and to neighbours two names are equal or not. What is unknown is a value
-of its own in a tree, says nothing to naive Bayes, and is typical for neighbours.
+All read a :class:`~recrawl.predict.feature_table.FeatureTable` and predict class probabilities. Categorical columns are
+encoded for each learner: a tree gets the mean class of each name among the training pages, so that one split separates
+fast from slow names; naive Bayes counts names; nearest neighbours compare them for equality. An unknown value is a
+value of its own in a tree, ignored by naive Bayes, and typical for neighbours.
 
-Naive Bayes over mixed features, as papers 002 and 003 use it: normal laws for numbers, shares for names.
+*Naive Bayes* over mixed features, as in papers 002 and 003: normal distributions for numbers, frequencies for names.
+Unknown values and names without training pages are ignored. The standard deviation of a number in a class is at least a
+sixth of the mean distance between observed values (as in WEKA); otherwise a class whose few pages agree by chance would
+be certain.
 
-What is unknown says nothing, and so does a name that no training page has. The spread of a number in a class is at
-least a sixth of the mean distance between the values met (as WEKA does): else a class whose few pages agree by chance
-would be sure of everything.
-
-A decision tree that is cut back where its branches are not worth their leaves, as C4.5 and WEKA's J48 do.
-
-Papers 002 and 003 classify pages with C4.5. scikit-learn grows such a tree (by information gain, at least two pages in
-a leaf) but prunes it by another rule, so the pruning is done here: a branch becomes a leaf if the leaf's pessimistic
-error is not above that of the branch (Quinlan 1993, §4.2). The pessimistic error is the upper end of the confidence
-interval of a binomial proportion. Branches are not grafted onto other places ("subtree raising"), and a split has two
-sides.
+*The decision tree* is pruned as in C4.5 and WEKA's J48. scikit-learn grows it (information gain, at least two pages per
+leaf) but prunes by another rule, so the pruning is done here: a branch becomes a leaf if the pessimistic error of the
+leaf is not above that of the branch (Quinlan 1993, §4.2). The pessimistic error is the upper end of the confidence
+interval of a binomial proportion. There is no subtree raising, and splits are binary.
 """
 
 from __future__ import annotations

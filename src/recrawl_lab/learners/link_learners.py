@@ -1,45 +1,31 @@
 """Learners that predict new links from features (paper 004, §5.3).
 
-Those of the paper are ensembles of trees, with the settings that it tuned to where it names them. Unknown values need
-no filling but for NGBoost, which cannot read them: there they lie one below the least known value, so that trees can
-part them. Pages whose target is unknown teach nothing. The learner that recrawl trusts with the few LBLA features is
-none of these: see :mod:`recrawl_lab.learners.link_learners`.
+*Tree ensembles* of the paper, with its tuned settings where it states them. Only NGBoost needs unknown values to be
+filled: they are set to one below the smallest known value, so that trees can separate them. Pages with an unknown
+target are not used for training.
 
-How far true numbers of new links lie around the predicted mean: Poisson, or with a heavier tail.
+*Distributions* of the number of new links around a predicted mean. NGBoost in paper 004 assumes Poisson, though most
+pages have none and a few have hundreds. The negative binomial (pages of the same mean differ in rate) and the
+zero-inflated Poisson (a share of the pages is inactive) have the same mean and one parameter more. It is fitted by
+maximum likelihood on pages that were not used to fit the means, because learners are overconfident on their training
+pages.
 
-NGBoost in paper 004 takes the numbers for Poisson, though most pages have none and a few have hundreds. The two other
-laws here have the same mean and one more number: the negative binomial, in which pages of the same mean differ in
-their rates, and the zero-inflated Poisson, in which a share of the pages is asleep. That number is found by maximum
-likelihood, on pages that the means were not learned from: on their own pages learners observation surer than they are.
+*Shrunken counts*, the default learner of recrawl for the LBLA features, is one formula. The new links of a page in a
+period are Poisson with a rate that is Gamma distributed around m, the expectation from its related pages: their link
+change rate times the mean number of links that appear at once. With c links in n known periods the rate is
+Gamma(c + s·m, n + s), with mean
 
-How many new links a page will have: its own past, shrunken towards that of its related pages.
+    (c + s·m) / (n + s).
 
-Look back, look around as one formula. The new links of a page in a period are Poisson with a rate of its own, and that
-rate is Gamma around what is expected of a page with such related pages: m, their link change rate times the number of
-links that come at once, if any come. With c links of its own in n known periods its rate is Gamma(c + s·m, n + s), and
-the expected number
+So s is the number of periods that the related pages count for. For small s this is the mean of the past (NNL-Av of
+paper 004), and related pages only break ties; a page without history is predicted like its related pages. The next
+number is negative binomial: wider than Poisson, as recorded numbers are. The mean number of the related pages would be
+a simpler m, but one page with hundreds of links would raise all similar pages. For the probability of any new links, c
+is the number of periods with new links and m the link change rate of the related pages: a Beta distribution with the
+same formula. The only parameter, s, is fitted by maximum likelihood.
 
-(c + s·m) / (n + s).
-
-So s is the number of periods that the related pages count for. Where it is small this is the mean of the past
-(NNL-Av of paper 004), and related pages only part those that have the same past; a page without a past is as its
-related pages are. The next number is then negative binomial: wider than Poisson, as recorded numbers are. The mean
-number of the related pages would be the plainer m, but one page with hundreds of links then lifts all that are like it.
-
-For whether there will be any, c is the number of periods with new links and m the link change rate of the related
-pages: a Beta law, and the same formula. There is one number to learn, s, and it is the one under which what came was
-likeliest.
-
-Why a model says what it says of a page: how far each feature moves its answer.
-
-A feature moves the answer by as much as the answer would differ, on average, if the page had that feature from another
-page: the factor between the rate predicted and the (geometric) mean of the rates predicted then. Features that say the
-same share what they say, so factors need not multiply to the whole.
-
-Which features a model needs: how much worse it does when one of them is shuffled (Breiman 2001; paper 004, §5.3).
-
-Features that say the same stand in for each other, so each of them alone seems to matter little: read it as a
-comparison within one model.
+*Importance* of a feature is the loss of score if its values are shuffled (Breiman 2001; paper 004, §5.3). Correlated
+features replace each other, so each alone seems unimportant: compare importances only within one model.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The evaluations of the papers."""
+"""The evaluations of the papers, as computations without output."""

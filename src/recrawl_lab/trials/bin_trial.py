@@ -1,10 +1,8 @@
 """The evaluation of predicted change rates (SHARC 6.3 and 6.4): in which of ten bins is the rate of a page?
 
-Rates of the pages of a site are put into ten bins of equally many pages (reading 003.38). A tree and naive Bayes learn
-the bins from features of the URL alone ("online") or of the fetched page as well ("offline"); the siblings in the same
-directory are asked beside them. All are evaluated by cross-validation in ten folds.
-
-Classes of rates with equally many pages each, for learners that tell classes apart (SHARC 6.3).
+The rates of the pages of a site are divided into ten bins of equally many pages (reading 003.38). A tree and naive
+Bayes predict the bins from features of the URL alone ("online") or also of the fetched page ("offline"). They are
+compared with the siblings in the same directory. All are evaluated by ten-fold cross-validation.
 """
 
 from __future__ import annotations

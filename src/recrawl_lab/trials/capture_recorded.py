@@ -1,18 +1,13 @@
-"""Recorded sites as virtual sites: the pages that were there at a moment, and everything that happened to them after.
+"""Recorded sites as virtual sites: pages that existed at a given time, and all their later changes.
 
-What counts as a change is what counts for :mod:`recrawl.simulate.sampling`; that a page goes away, or comes back, is
-a change too: anyone who looks again finds another thing. Pages born later are not part of a capture.
+Changes count as in :mod:`recrawl.simulate.sampling`; disappearing and reappearing are changes, too. Pages born later
+are not part of a capture. A record has the links that authors wrote, without menus and lists, so much of a site is not
+reachable by them. Therefore every page is also linked from the nearest page above it in the tree of paths; pages with
+none above them are seeds.
 
-A record holds the links that authors wrote, not those of menus and lists, so much of a site cannot be reached by it.
-Therefore every page is also linked from the nearest page above it in the tree of paths; pages with none above them are
-the seeds.
-
-What a strategy may believe about the pages of a recorded site: rates learned from visits, or told by a sitemap.
-
-Every strategy on a recorded site, with what it may believe: slowed down as in the thesis, or at a realistic speed.
-
-Captures lie in the second half of the record. What is learned or claimed comes from before a capture starts. Expected
-quality is by the true rates of the second half, actual quality by what really happened.
+Strategies use true rates, rates learned from visits, or rates stated by a sitemap, at the slow speed of the thesis or
+at a realistic speed. Captures lie in the second half of the record; rates are learned before a capture starts. Expected
+quality uses the true rates of the second half, actual quality the recorded changes.
 """
 
 from __future__ import annotations

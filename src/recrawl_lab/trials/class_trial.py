@@ -1,20 +1,18 @@
-"""The evaluation of static and historic classification (Barbosa §4): how many pages end up in a wrong class?
+"""The evaluation of static and historic classification (Barbosa §4): the share of pages in a wrong class.
 
-Every page is monitored once a day for a period that starts at a random moment of its life. Rates are those of eq. 1
-(reading 002.1) over these visits, and their best clustering gives the classes. From two thirds of the pages static
-classifiers learn; the last third starts in the class they say, or in one drawn by chance, and is then visited at the
-interval of its class, which its history moves. The true class of a page is that of its rate over the whole period.
+Every page is monitored once a day for a period that starts at a random time of its life. Rates are those of eq. 1
+(reading 002.1) over these visits, and their best clustering gives the classes. Static classifiers are trained on two
+thirds of the pages. The last third starts in the predicted class, or in a random one, and is then visited at the
+interval of its class, which its history changes. The true class of a page is that of its rate over the whole period.
 
-Static classifiers: the class of change that a page starts in, from what it looks like at first sight.
-
-Paper 002 has a pruned decision tree over features of the page, taught with equally many pages of each class (§3.3).
-Beside it stand the same tree taught with all pages, and the classes of the siblings in the same directory, which need
-the URL alone.
+The static classifier of paper 002 is a pruned decision tree over features of the page, trained with equally many pages
+of each class (§3.3). It is compared with the same tree trained on all pages, and with the classes of the siblings in
+the same directory, which need only the URL. Learners and feature sets are also compared as in §3.3 and Table 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol, TypeAlias
@@ -24,15 +22,87 @@ import numpy as np
 from recrawl.estimate.rate_classes import TABLE_4, ChangeClasses, kmeans_1d
 from recrawl.model import FloatArray, IntArray, Pages
 from recrawl.predict import url_clusters
-from recrawl.predict.url_clusters import SiblingClasses
+from recrawl.predict.feature_table import FeatureTable, table_of
+from recrawl.predict.static_features import url_columns
+from recrawl.predict.url_clusters import SiblingClasses, UrlClusters
 from recrawl.schedule.policies.by_interval import ByInterval
 from recrawl.schedule.policies.historic_classes import CLASS, bayes_classes, drawn, historic_classes
 from recrawl.simulate.benchmark_field import BenchmarkField
+from recrawl.simulate.change_processes import EventTimes
 from recrawl.simulate.policy_benchmark import BenchmarkRules, compete
+from recrawl.simulate.sampling import Collection, PageTruth
 from recrawl.time import DAY
-from recrawl_lab.learners.class_learners import TreeModel, learn_tree
-from recrawl_lab.trials.daily_monitoring import DailyMonitoring
+from recrawl_lab.learners.class_learners import LEARNERS, TreeModel, learn_tree, wrapper_selection
 from recrawl_lab.trials.rate_training import known_only
+
+FeaturesAt: TypeAlias = Callable[[IntArray, FloatArray], FeatureTable]
+"""The features of pages, given by their ascending places in all collections, each just before a time of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class DailyMonitoring:
+    """Pages visited once a day for a while, each from its own day 0."""
+
+    urls: tuple[str, ...]
+    cluster: IntArray
+    """Pages of one directory, which are edited together."""
+    truth: PageTruth
+    days: int
+    observations: FeatureTable
+    """What each page looked like on its day 0."""
+
+    def __len__(self) -> int:
+        return len(self.urls)
+
+    def rates(self) -> FloatArray:
+        """Changes a day by eq. 1, from once in the period to once a day: no more can be told by daily visits."""
+        row, day = self.truth.changes.row_of_event(), np.ceil(self.truth.changes.times / DAY).astype(np.int64)
+        seen = np.unique(row * (self.days + 1) + day)
+        found = np.bincount(seen // (self.days + 1), minlength=len(self))
+        rates = -np.log((self.days - found + 0.5) / (self.days + 0.5))
+        return np.asarray(np.clip(rates, 1.0 / self.days, 1.0))
+
+    def take(self, rows: IntArray) -> DailyMonitoring:
+        """The pages at these ascending places."""
+        urls = tuple(self.urls[row] for row in rows.tolist())
+        return DailyMonitoring(urls, self.cluster[rows], self.truth.take(rows), self.days, self.observations.take(rows))
+
+
+def monitored(
+    collections: Sequence[Collection],
+    rng: np.random.Generator,
+    *,
+    days: int,
+    most: int | None = None,
+    observations: FeaturesAt | None = None,
+) -> DailyMonitoring:
+    """The pages that were there long enough, each for ``days`` days from a random moment; at most N of them.
+
+    Without ``observations`` a page is nothing but its URL.
+
+    Raises:
+        ValueError: no page was there for so long.
+    """
+    lifetimes = [collection.watched() for collection in collections]
+    urls = [url for collection in collections for url in collection.urls]
+    born = np.concatenate([life.born for life in lifetimes])
+    end = np.concatenate([np.minimum(life.died, life.end) for life in lifetimes])
+    changes = EventTimes.concatenate([life.changes for life in lifetimes])
+    spare = np.where(np.isfinite(born), end - np.where(np.isfinite(born), born, 0.0), -np.inf) - days * DAY
+    rows = np.flatnonzero(spare >= 0)
+    if not len(rows):
+        msg = f"no page was there for {days} days"
+        raise ValueError(msg)
+    if most is not None and len(rows) > most:
+        rows = np.sort(rng.choice(rows, most, replace=False))
+    start = born[rows] + rng.random(len(rows)) * spare[rows]
+    whole = PageTruth(born, end, changes, 0.0, days * DAY).take(rows)
+    since = whole.changes.times - start[whole.changes.row_of_event()]
+    within = EventTimes(whole.changes.offsets, since).where((since > 0) & (since <= days * DAY))
+    truth = PageTruth(np.zeros(len(rows)), np.full(len(rows), np.inf), within, 0.0, days * DAY)
+    chosen = tuple(urls[row] for row in rows.tolist())
+    seen = observations(rows, start) if observations else table_of(rows, float(start.max()), url_columns(chosen))
+    return DailyMonitoring(chosen, UrlClusters().add(urls)[rows], truth, days, seen)
 
 
 class StaticClassifier(Protocol):
@@ -232,3 +302,100 @@ def _policy(trial: ClassTrial, method: str) -> ByInterval:
         return historic_classes(classes=classes, first_class=first)
     chances = (lambda pages: trial.chances[name][pages.id]) if start.endswith(_CHANCES) else None
     return bayes_classes(classes=classes, first_class=first, first_chances=chances)
+
+
+PAPER = (
+    "internal_links",
+    "external_links",
+    "emails",
+    "has_last_modified",
+    "text_size",
+    "content_size",
+    "images",
+    "domain_depth",
+    "directory_level",
+)
+"""The features of the paper. The size is that without tags, or with them where nobody took the tags out."""
+FEATURES = ("paper's", "all", "chosen")
+FEWEST = 12
+"""Pages that each class must have: a third of them is evaluated."""
+_SELECTED_ON = 1_500
+"""Pages that features are chosen on, at most: the search trains hundreds of trees."""
+
+
+@dataclass(frozen=True, slots=True)
+class LearnerResult:
+    """One learner with one set of features."""
+
+    learner: str
+    features: str
+    wrong: IntArray
+    """1 for each tested page that was put into a wrong class, else 0."""
+    fitting: float
+    """Seconds."""
+    classifying: float
+    """Seconds for all tested pages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table1:
+    """All learners with all sets of features, on equally many pages of each class."""
+
+    learned: tuple[LearnerResult, ...]
+    names: Mapping[str, tuple[str, ...]]
+    """The features of each set; those chosen are in the order they were found in."""
+    taught: int
+    """Pages learned from; half as many are evaluated."""
+    tested: IntArray
+    """Places of the tested pages in the table."""
+
+
+def table_1(
+    observations: FeatureTable, label: IntArray, classes: int, rng: np.random.Generator, clock: Callable[[], float]
+) -> Table1 | None:
+    """Compare the learners on a balanced sample, two thirds to learn from; ``None`` where a class has too few pages.
+
+    Features are chosen on the pages learned from. ``clock`` tells seconds, for the times.
+    """
+    chosen = balanced(label, rng)
+    if len(chosen) < FEWEST * len(np.unique(label)):
+        return None
+    order = rng.permutation(chosen)
+    cut = 2 * len(order) // 3
+    known, tested = np.sort(order[:cut]), np.sort(order[cut:])
+    table = known_only(observations.take(known))
+    some = np.sort(rng.choice(len(known), min(len(known), _SELECTED_ON), replace=False))
+    best = wrapper_selection(table.take(some), label[known][some], classes, rng)
+    sets = {
+        FEATURES[0]: _paper(table.names),
+        FEATURES[1]: table.names,
+        FEATURES[2]: best or table.names,
+    }
+    learned = [
+        _learned((name, learner), observations.only(names), label, (known, tested, classes), clock)
+        for name, names in sets.items()
+        for learner in LEARNERS
+    ]
+    return Table1(tuple(learned), MappingProxyType(sets), len(known), tested)
+
+
+def _paper(names: Container[str]) -> tuple[str, ...]:
+    found = [name for name in PAPER if name in names]
+    return tuple(name for name in found if name != "content_size" or "text_size" not in found)
+
+
+def _learned(
+    what: tuple[str, str],
+    table: FeatureTable,
+    label: IntArray,
+    parts: tuple[IntArray, IntArray, int],
+    clock: Callable[[], float],
+) -> LearnerResult:
+    features, learner = what
+    known, tested, classes = parts
+    taught, judged = table.take(known), table.take(tested)
+    begin = clock()
+    model = LEARNERS[learner](taught, label[known], classes)
+    fitted = clock()
+    said = np.argmax(model.chances(judged), axis=1)
+    return LearnerResult(learner, features, (said != label[tested]).astype(np.int64), fitted - begin, clock() - fitted)

@@ -1,9 +1,8 @@
-"""The evaluation of datamonitor (§4.2–4.3): three years of each document, visited whenever a strategy says so.
+"""The evaluation of datamonitor (§4.2–4.3): three years of each document, visited by an adaptive strategy.
 
-Documents are those with a record of three years and at least one change in it, at most N of each class of change
-rate (Table 2), drawn at random. Their records are laid side by side, from birth on. Intervals stay between a day and
-six months. Recall is changes observed over changes; precision is changes observed over downloads, the first one not
-counted (reading 001.6).
+Documents have a record of three years with at least one change; at most N of each class of change rate (Table 2) are
+drawn at random. Their records are aligned at birth. Intervals are between a day and six months. Recall is observed
+changes over changes; precision is observed changes over downloads, without the first (reading 001.6).
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""The evaluation of HACS (§III): which pages will have new links in a week, evaluated week by week.
+"""The evaluation of HACS (§III): which pages will have new links in a week, week by week.
 
-Pages are captured by a schedule; at each reference point t, the captures of the last w weeks give every page that has
-any of them a probability p of an update by t + e. Evaluation 1 chooses those with p ≥ θ and counts right and wrong
-choices against the true updates in (t, t + e]; Random chooses as many of the same pages, Brute Force all. Evaluation 2
-ranks by p (or by the time since the last update, or at random) and compares with the order in which pages really
-updated after t.
+Pages are captured by a schedule. At each reference time t, the captures of the last w weeks give every page captured in
+them a probability p of an update by t + e. Evaluation 1 selects pages with p ≥ θ and compares with the true updates in
+(t, t + e]; Random selects equally many of the same pages, Brute Force all. Evaluation 2 ranks by p (or by the time
+since the last update, or at random) and compares with the true order of the updates after t.
 """
 
 from __future__ import annotations

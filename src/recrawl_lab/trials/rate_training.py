@@ -1,6 +1,6 @@
-"""Pages of recorded sites with what they look like and how often they change: what rates are predicted from.
+"""Pages of recorded sites with features and change rates, as training data for predicted rates.
 
-What pages look like the first time somebody comes, each at a moment of its own.
+Features are those of the first observation, at a separate time for each page.
 """
 
 from __future__ import annotations

@@ -1,16 +1,13 @@
-"""How good are estimators? Learn from the observations before a moment, predict the next observation.
+"""The evaluation of estimators: learn from the observations before a given time, predict the next observation.
 
-Compare with what it found.
+The pages of a population are visited by a schedule. At a time within each record the past is cut off. Half of the pages
+are *residents* with their complete past; the others are *new pages* of which only the last few gaps are known. A method
+learns from all of them and is evaluated on the new pages: the probability it gave to the result of the next
+observation, and the order of their future rates. So methods are compared without history, with a short and with a long
+history.
 
-The pages of a population are visited by a schedule. At a moment of each page's record the past is cut off. Half of the
-pages are *residents*, whose whole past is known; the others are *new pages*, of whose past only the last few gaps are
-told. A method learns from all of them, and is evaluated by the new pages: what probability did it give to what their
-next observation found, and did it put them in the order of their future rates? So one sees how a method does with no
-history of a page, with a little and with much, in the company in which it would be used.
-
-The methods that are compared: any estimator in wall time, and the default, the posterior in operational time.
-
-Populations for trials of estimators, from the collections of a data set: whole clusters of pages, not too many.
+Methods are all estimators in wall time, and the default, the posterior in operational time. Populations are taken from
+the collections of a data set: whole clusters of pages, up to a maximum number.
 """
 
 from __future__ import annotations
