@@ -1,6 +1,7 @@
 """The experiment classes on small data sets of both layouts, in which images or sizes tell how often a page changes."""
 
 import csv
+from contextvars import copy_context
 
 import numpy as np
 import pyarrow as pa
@@ -8,6 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from click import unstyle
 
+from recrawl.app.progress import show_progress
+from recrawl.cli.progress_bars import TerminalProgress
 from recrawl.time import DAY
 from recrawl_lab.experiments.experiment_classes import PUBLISHED_LEARNERS, run
 from recrawl_lab.experiments.experiment_data import recorded_pages
@@ -71,7 +74,9 @@ def sources(tmp_path):
 @pytest.mark.slow
 def test_learners_and_starts_see_what_tells(sites, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # to rich that is a terminal
-    run(sites, tmp_path / "out", seed=1, repeats=1, days=200)
+    terminal = copy_context()
+    terminal.run(show_progress, TerminalProgress())
+    terminal.run(run, sites, tmp_path / "out", seed=1, repeats=1, days=200)
     with (tmp_path / "out" / "classes-learners.csv").open(encoding="utf-8") as file:
         learned = list(csv.DictReader(file))
     assert {(row["learner"], row["features"]) for row in learned} == {(a, b) for a in LEARNERS for b in FEATURES}
