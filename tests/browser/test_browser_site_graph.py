@@ -169,7 +169,7 @@ def test_the_list_beside_is_walked_by_keys(page, report):
 FLAT = """count => {
     const all = Array.from({ length: count }, (_one, page) => page);
     const pages = { id: all, url: { shared: all.map(() => 0), rest: all.map((page) => `http://a.org/${page}`) }, change: all.map(() => 1) };
-    const folded = { page: [0], pages: [count - 1], x: [0], y: [0], radius: [1] };
+    const folded = { page: [0], pages: [count - 1] };
     const tree = recrawl.site.readTree({ pages, parent: all.map((page) => Math.min(page, 2) - 1), drawn: all.map((page) => page < 1 ? 1 : 0), folded });
     const box = document.createElement("div");
     document.body.append(box);

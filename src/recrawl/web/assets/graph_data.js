@@ -37,9 +37,6 @@
       if (up === ROOT) roots.push(page);
       else (children[up] ||= []).push(page);
     });
-    const disc = new Map(data.folded.page.map((page, place) => [page, {
-      page, pages: data.folded.pages[place], x: data.folded.x[place], y: data.folded.y[place], radius: data.folded.radius[place],
-    }]));
     // The page into which another is folded: the nearest above that is drawn.
     const holder = (page) => { let up = page; while (!drawn[up]) up = parent[up]; return up; };
     const foldedInto = (top) => {
@@ -47,10 +44,12 @@
       for (let place = 0; place < waiting.length; place += 1) for (const page of children[waiting[place]] || []) waiting.push(page);
       return waiting;
     };
+    const places = recrawl.site.layout({ drawn, children, roots, foldedInto });
+    const disc = new Map(data.folded.page.map((page, place) => [page, { page, pages: data.folded.pages[place], ...places.disc.get(page) }]));
     const counts = CLASSES.map(() => 0);
     pages.change.forEach((change) => { counts[change] += 1; });
     return {
-      pages, parent, drawn, children, roots, disc, holder, foldedInto, counts, x: data.x, y: data.y, radius: data.radius,
+      pages, parent, drawn, children, roots, disc, holder, foldedInto, counts, x: places.x, y: places.y, radius: places.radius,
       versions: (page) => (data.versions
         ? data.versions.replace("{id}", pages.id[page]).replace("{url}", encodeURIComponent(pages.urls[page])) : null),
     };

@@ -8,7 +8,6 @@ import numpy as np
 
 from recrawl.app.assess.site_pages import SitePages
 from recrawl.assess.graph_layout.spanning_tree import ChangeClass, CollapsedTree, collapse
-from recrawl.assess.graph_layout.tree_layout import TreeLayout, tree_layout
 from recrawl.model.plurals import counted
 from recrawl.web.report.report_section import Column, ColumnKind, Figure, ReportTable, Section
 
@@ -17,7 +16,9 @@ SCRIPTS = {
     KIND: [
         "vendor/graphology.min.js",
         "vendor/sigma.min.js",
+        "vendor/d3-hierarchy.min.js",
         "graph_data.js",
+        "graph_layout.js",
         "graph_marks.js",
         "graph_list.js",
         "graph_files.js",
@@ -40,7 +41,7 @@ def graph_section(pages: SitePages, versions: str | None = None) -> Section:
 
 
 def graph_data(pages: SitePages, versions: str | None = None) -> dict[str, Any]:
-    """All the figure needs, as plain values and columns. O(n) and the layout.
+    """All the figure needs, as plain values and columns. O(n).
 
     ``versions`` is where the versions of a page are listed: a link with ``{id}`` or ``{url}`` in it; no link without.
     """
@@ -92,27 +93,14 @@ def _common(one: str, other: str) -> int:
 
 
 def _data(pages: SitePages, tree: CollapsedTree, versions: str | None) -> dict[str, Any]:
-    layout = tree_layout(pages.parent, tree)
+    """The tree without places: ``graph_layout.js`` lays it out in the browser, always in the same way."""
     holders = np.flatnonzero(tree.folded)
     return {
         "pages": page_columns(pages),
         "parent": pages.parent,
         "drawn": tree.drawn.astype(np.uint8),
-        "x": np.round(layout.x, 2),
-        "y": np.round(layout.y, 2),
-        "radius": round(layout.radius, 2),
-        "folded": _discs(layout, tree, holders),
+        "folded": {"page": holders, "pages": tree.folded[holders]},
         "versions": versions,
-    }
-
-
-def _discs(layout: TreeLayout, tree: CollapsedTree, holders: Any) -> dict[str, Any]:  # noqa: ANN401 - positions
-    return {
-        "page": holders,
-        "pages": tree.folded[holders],
-        "x": np.round(layout.disc_x[holders], 2),
-        "y": np.round(layout.disc_y[holders], 2),
-        "radius": np.round(layout.disc_radius[holders], 2),
     }
 
 
