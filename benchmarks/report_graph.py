@@ -25,9 +25,8 @@ from figures import note, options_of
 from recrawl.app.assess.site_pages import SitePages
 from recrawl.assess.graph_layout.spanning_tree import ROOT, ChangeClass, collapse
 from recrawl.web.html_templates import data_block, plain
-from recrawl.web.report import scatter, site_graph
-from recrawl.web.report.report_page import ReportExtras, ReportPage, report_html
-from recrawl.web.report.report_section import Section
+from recrawl.web.report import site_graph
+from recrawl.web.report.report_page import ReportExtras, ReportPage, Section, report_html
 
 NOW = 1_700_000_000.0
 DIRECTORIES = ("about", "archive", "blog", "courses", "data", "img", "news", "people", "research", "staff")
@@ -74,7 +73,7 @@ def main() -> None:
     pages = made_site(asked.pages, np.random.default_rng(asked.seed))
     folded = collapse(pages.parent, pages.change)
     sys.stdout.write(f"{len(pages):,} pages, {int(folded.drawn.sum()):,} of them drawn, the rest folded\n")
-    lasts, sections = timed(lambda: [site_graph.graph_section(pages), scatter.scatter_section(pages)])
+    lasts, sections = timed(lambda: [site_graph.graph_section(pages), site_graph.scatter_section(pages)])
     sys.stdout.write(f"both sections, with words: {lasts:.2f} s\n")
     for section in sections:
         figure = section.figures[0]
@@ -95,7 +94,7 @@ def main() -> None:
 
 def write(file: Path, sections: list[Section]) -> None:
     """A report of these sections."""
-    extras = ReportExtras({**site_graph.SCRIPTS, **scatter.SCRIPTS}, site_graph.STYLES)
+    extras = ReportExtras(site_graph.SCRIPTS, site_graph.STYLES)
     file.write_text(report_html(ReportPage("Site", "Made", NOW, "0", sections), extras), "utf-8")
 
 

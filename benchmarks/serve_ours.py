@@ -16,7 +16,7 @@ from pathlib import Path
 from recrawl.app.workspace.workspace import open_workspace
 from recrawl.crawl.clock import RealClock
 from recrawl.web.dashboard.access_control import AccessGuard
-from recrawl.web.server.run_servers import bound, serve_all
+from recrawl.web.servers import bound, serve_all
 
 
 def main() -> None:
@@ -25,7 +25,7 @@ def main() -> None:
     place = open_workspace(Path(folder), {})
     threading.Thread(target=_until_told, daemon=True).start()
     if what == "travel":
-        from recrawl.web.replay.replay_servers import time_travel
+        from recrawl.web.replay.workspace_archive import time_travel
 
         with (
             bound("127.0.0.1", 0) as listening,
@@ -35,7 +35,7 @@ def main() -> None:
         return
     from recrawl.web.dashboard.dashboard_app import make_app
     from recrawl.web.dashboard.dashboard_wiring import FIRST_LOOKS, wired
-    from recrawl.web.server.request_prefetch import PrefetchPaths
+    from recrawl.web.servers import PrefetchPaths
 
     dashboard = wired(place, AccessGuard(), RealClock().now)
     app = make_app(dashboard.site)

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from recrawl.assess.changes_over_time import PageOutcome, SeenLinks, crawl_changes
 from recrawl.assess.crawl_segmentation import known_segments
-from recrawl.assess.graph_layout.page_strips import strips
 from recrawl.assess.observations import Observations, last_change, last_there, times_there
 from recrawl.model import ChangeKind, Outcome, Verdict, Visits
+from recrawl.web.report.site_graph import strips
 
 NO_LINKS = SeenLinks(np.empty(0, np.int64), np.empty(0), np.empty(0))
 PERIOD = 100.0

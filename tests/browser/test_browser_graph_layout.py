@@ -13,9 +13,11 @@ NEAREST = 0.85
 LAID_OUT = """trees => trees.map(({ parent, drawn }) => {
     const count = parent.length;
     const all = Array.from({ length: count }, (_one, page) => page);
-    const pages = { id: all, url: { shared: all.map(() => 0), rest: all.map(String) }, change: all.map(() => 1) };
+    const url = { shared: all.map(() => 0), rest: all.map(String) };
+    const pages = { id: all, url, change: all.map(() => 1) };
     const holders = [...new Set(parent.filter((up, page) => !drawn[page] && drawn[up]))];
-    const tree = recrawl.site.readTree({ pages, parent, drawn, folded: { page: holders, pages: holders.map(() => 0) } });
+    const folded = { page: holders, pages: holders.map(() => 0) };
+    const tree = recrawl.site.readTree({ pages, parent, drawn, folded });
     const discs = [...tree.disc].map(([page, { x, y, radius }]) => [page, x, y, radius, tree.foldedInto(page)]);
     return { x: tree.x, y: tree.y, radius: tree.radius, discs };
 })"""
@@ -44,10 +46,10 @@ def nearest(places):
 def random_tree(pages, rng, changed=0.05, hub=0.1):
     """A tree like those of sites: few pages have most links."""
     parent, hubs = np.full(pages, ROOT), [0]
-    for page in range(1, pages):
-        parent[page] = hubs[int(len(hubs) * rng.random() ** 2)]
+    for one in range(1, pages):
+        parent[one] = hubs[int(len(hubs) * rng.random() ** 2)]
         if rng.random() < hub:
-            hubs.append(page)
+            hubs.append(one)
     change = np.where(rng.random(pages) < changed, rng.integers(2, 6, pages), SAME)
     return parent, change
 
@@ -67,9 +69,9 @@ def test_nothing_lies_on_top_of_anything(page):
         assert np.isfinite(places).all()
         assert nearest(places) > NEAREST
         assert (np.hypot(*places.T) <= layout["radius"] + 1e-6).all()
-        assert sorted(page for page, *_ in layout["discs"]) == np.flatnonzero(tree.folded).tolist()
-        for number, (page, x, y, radius, folded) in enumerate(layout["discs"]):
-            assert len(folded) == tree.folded[page]
+        assert sorted(holder for holder, *_ in layout["discs"]) == np.flatnonzero(tree.folded).tolist()
+        for number, (holder, x, y, radius, folded) in enumerate(layout["discs"]):
+            assert len(folded) == tree.folded[holder]
             away = np.hypot(places[:, 0] - x, places[:, 1] - y)
             inside = np.isin(np.arange(len(places)), folded)
             assert (away[inside] < radius).all()

@@ -11,14 +11,12 @@ import pytest
 from recrawl.app.assess.site_pages import SitePages
 from recrawl.assess.graph_layout.spanning_tree import ROOT, ChangeClass, collapse
 from recrawl.web.html_templates import json_text
-from recrawl.web.report import scatter, site_graph
-from recrawl.web.report.report_page import ReportExtras, ReportPage, report_html
-from recrawl.web.report.report_section import Figure, Section
-from recrawl.web.report.scatter import scatter_section
-from recrawl.web.report.site_graph import graph_data, graph_section
+from recrawl.web.report import site_graph
+from recrawl.web.report.report_page import Figure, ReportExtras, ReportPage, Section, report_html
+from recrawl.web.report.site_graph import graph_data, graph_section, scatter_section
 
 NOW = 1_700_000_000.0
-EXTRAS = ReportExtras({**site_graph.SCRIPTS, **scatter.SCRIPTS}, ["graph.css"])
+EXTRAS = ReportExtras(site_graph.SCRIPTS, ["graph.css"])
 EVIL = "http://a.org/deep/</script><img src=x onerror=window.acted=1>"
 HANDLE = "name => recrawl.charts.open(document.querySelector(`[data-chart=${name}]`))"
 

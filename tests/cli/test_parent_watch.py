@@ -14,22 +14,22 @@ PATIENCE = 120.0
 
 SURVEYS = """
 import sys
-from recrawl.web.dashboard import survey_process
+from recrawl.web.dashboard import plan_survey
 from recrawl.app.workspace.workspace import open_workspace
 from pathlib import Path
-survey_process.__name__ = "hanging_survey"
-survey_process.SurveyProcess(open_workspace(Path(sys.argv[1]), {})).survey(0.0)
+plan_survey.__name__ = "hanging_survey"
+plan_survey.SurveyProcess(open_workspace(Path(sys.argv[1]), {})).survey(0.0)
 """
 HANGING = """
 import os, sys, types
 from pathlib import Path
-from recrawl.web.dashboard import survey_process
+from recrawl.web.dashboard import plan_survey
 def hangs(*_):
     Path(sys.argv[3], "pid").write_text(str(os.getpid()))
     while True:
         sum(range(10_000))
 sys.modules["recrawl.web.dashboard.plan_survey"] = types.SimpleNamespace(survey_of=hangs)
-survey_process.main(*sys.argv[1:])
+plan_survey.main(*sys.argv[1:])
 """
 VERBS = """
 import sys

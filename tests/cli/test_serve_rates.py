@@ -14,8 +14,7 @@ from recrawl.time import DAY, HOUR, VirtualClock
 from recrawl.web.dashboard.page_beliefs import PageBeliefs
 from recrawl.web.dashboard.stale_cache import StorePool
 from recrawl.web.replay.workspace_archive import archive_of
-from recrawl.web.server.request_prefetch import PrefetchPaths, look_first
-from recrawl.web.server.run_servers import bound, serve_all
+from recrawl.web.servers import PrefetchPaths, bound, look_first, serve_all
 
 NOW = 1_790_000_000.0
 PATIENCE = 120.0

@@ -8,8 +8,7 @@ import pytest
 from recrawl.app.workspace.workspace import make_workspace
 from recrawl.errors import InputError
 from recrawl.model import Verdict, Visits
-from recrawl.web.dashboard.plan_survey import survey_of
-from recrawl.web.dashboard.survey_process import SurveyProcess
+from recrawl.web.dashboard.plan_survey import SurveyProcess, survey_of
 
 NOW = 1_790_000_000.0
 

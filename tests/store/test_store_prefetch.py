@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from recrawl.store.open import open_store
-from recrawl.web.server.request_prefetch import read_ahead
+from recrawl.web.servers import read_ahead
 
 LOCKED = """
 import sys, apsw

@@ -16,8 +16,15 @@ from recrawl.store.store_values import CaptureColumns, FoundPages, SiteProgress,
 from recrawl.time import DAY
 from recrawl.web.html_templates import data_block, json_text
 from recrawl.web.report.areas import areas_section
-from recrawl.web.report.scatter import scatter_section
-from recrawl.web.report.site_graph import KIND, SCRIPTS, front_coded, graph_data, graph_section, page_columns
+from recrawl.web.report.site_graph import (
+    KIND,
+    SCRIPTS,
+    front_coded,
+    graph_data,
+    graph_section,
+    page_columns,
+    scatter_section,
+)
 
 START = 1_700_000_000.0
 EVIL = "http://a.org/x/<script>alert(1)</script>&\u2028"

@@ -14,8 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.web.html_templates import InlineAssets, LinkedAssets, data_block, environment, hashed, json_text
-from recrawl.web.report.report_page import ReportExtras, ReportPage, report_html, report_json
-from recrawl.web.report.report_section import Column, ColumnKind, Figure, ReportTable, Section, Tile
+from recrawl.web.report.report_page import (
+    Column,
+    ColumnKind,
+    Figure,
+    ReportExtras,
+    ReportPage,
+    ReportTable,
+    Section,
+    Tile,
+    report_html,
+    report_json,
+)
 
 HOSTILE = '"></script><script>alert(1)</script><img src=x onerror=alert(2)>\u2028&amp;'
 

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 import pytest
 import uvicorn
 
+from recrawl.web import servers
 from recrawl.web.dashboard.access_control import AccessGuard
 from recrawl.web.dashboard.dashboard_app import DashboardSite, make_app
 from recrawl.web.dashboard.routes import View
-from recrawl.web.server import run_servers
-from recrawl.web.server.run_servers import _server
+from recrawl.web.servers import _server
 
 HALVES = (b"", b"GET /api/thing HT", b"GET /api/thing HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
 
@@ -57,16 +57,16 @@ def is_closed(one):
 
 
 def test_many_that_never_finish_make_room_for_who_does(port, ask):
-    slow = [connected(port, HALVES[number % 3]) for number in range(3 * run_servers.MOST)]
+    slow = [connected(port, HALVES[number % 3]) for number in range(3 * servers.MOST)]
     for _ in range(5):
         assert ask(port, "/api/thing")[0] == 200
-    assert all(is_closed(one) for one in slow[: run_servers.MOST])  # the oldest went first
+    assert all(is_closed(one) for one in slow[: servers.MOST])  # the oldest went first
     for one in slow:
         one.close()
 
 
 def test_one_that_says_nothing_is_closed_after_a_while(port, ask, monkeypatch):
-    monkeypatch.setattr(run_servers, "HEAD_WITHIN", 0.05)
+    monkeypatch.setattr(servers, "HEAD_WITHIN", 0.05)
     for half in HALVES:
         with connected(port, half) as one:
             assert is_closed(one)
@@ -79,8 +79,8 @@ def test_one_that_says_nothing_is_closed_after_a_while(port, ask, monkeypatch):
 
 
 def test_one_that_is_answered_is_left_alone(port, monkeypatch):
-    monkeypatch.setattr(run_servers, "HEAD_WITHIN", 0.02)
-    monkeypatch.setattr(run_servers, "MOST", 4)
+    monkeypatch.setattr(servers, "HEAD_WITHIN", 0.02)
+    monkeypatch.setattr(servers, "MOST", 4)
     with connected(port, b"GET /api/slow HTTP/1.1\r\nHost: localhost\r\n\r\n") as patient:
         others = []
         for _ in range(40):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from recrawl.cli.entry import main
-from recrawl.web.server.parent_watch import end_with_parent
+from recrawl.web.parent_watch import end_with_parent
 
 if __name__ == "__main__":
     end_with_parent()

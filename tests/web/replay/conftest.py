@@ -19,7 +19,7 @@ from recrawl.web.dashboard.access_control import AccessGuard
 from recrawl.web.dashboard.stale_cache import StorePool
 from recrawl.web.replay.replay_app import time_travel_app
 from recrawl.web.replay.workspace_archive import archive_of
-from recrawl.web.server.run_servers import bound
+from recrawl.web.servers import bound
 
 START = 1_704_067_200.25
 """2024-01-01 00:00:00.25"""

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from recrawl.formats.cdx.cdx_responses import read_answer
 from recrawl.formats.columnar.capture_batches import ReadReport
 from recrawl.time import to_http_date
-from recrawl.web.replay import cdx_rows
-from recrawl.web.replay.cdx_request import query_of, resume_key
+from recrawl.web.replay import cdx_server
+from recrawl.web.replay.cdx_server import query_of, resume_key
 from recrawl.web.replay.replay_urls import moment_of
 
 HOME = "http://site.example/"
@@ -113,8 +113,8 @@ def test_sorting_cutting_sifting_and_collapsing(server, query, expected):
 
 
 def test_collapsing_works_over_the_pieces_in_which_the_store_is_read(server, monkeypatch):
-    monkeypatch.setattr(cdx_rows, "_FIRST_PIECE", 1)
-    monkeypatch.setattr(cdx_rows, "_PIECE", 1)
+    monkeypatch.setattr(cdx_server, "_FIRST_PIECE", 1)
+    monkeypatch.setattr(cdx_server, "_PIECE", 1)
     assert stamps(server, f"url={HOME}&collapse=digest") == ["0000", "0500"]
     assert stamps(server, f"url={HOME}&collapseToLast=digest&limit=1") == ["0200"]
     assert stamps(server, f"url={HOME}&filter=statuscode:200&offset=1&limit=1") == ["0200"]
@@ -168,7 +168,7 @@ def test_resuming_gives_the_whole_answer(server, output, limit, more):
 
 
 def test_pages_of_an_answer(server, monkeypatch):
-    monkeypatch.setattr("recrawl.web.replay.cdx_rows.BLOCK_LINES", 3)
+    monkeypatch.setattr("recrawl.web.replay.cdx_server.BLOCK_LINES", 3)
     query = "url=*.site.example&pageSize=2&fl=urlkey,timestamp"
     assert asked(server, f"{query}&showNumPages=true").text == "3\n"
     assert json.loads(asked(server, f"{query}&showNumPages=true&output=json").text)["pages"] == 3
@@ -186,10 +186,10 @@ def test_revisits_are_resolved_to_where_their_bytes_lie(server):
 def test_the_bytes_of_revisits_are_not_looked_for_without_end(server, monkeypatch):
     query = f"url={HOME}&resolveRevisits=true"
     asked_for = []
-    monkeypatch.setattr(cdx_rows, "original_among", _counted(cdx_rows.original_among, asked_for))
+    monkeypatch.setattr(cdx_server, "original_among", _counted(cdx_server.original_among, asked_for))
     assert len(rows(server, query)) == 4
     assert len(asked_for) == 1  # both revisits repeat one record
-    monkeypatch.setattr(cdx_rows, "MOST_LOOKED_AT", 2)
+    monkeypatch.setattr(cdx_server, "MOST_LOOKED_AT", 2)
     answer = server.ask(f"archive/cdx?{query}")
     assert (answer.status, "fewer lines" in answer.text) == (400, True)
 

@@ -8,8 +8,8 @@ import pytest
 
 from recrawl.time import DAY, to_http_date, to_timestamp14
 from recrawl.web.dashboard.access_control import AccessGuard
-from recrawl.web.replay.replay_servers import time_travel
-from recrawl.web.server.run_servers import bound
+from recrawl.web.replay.workspace_archive import time_travel
+from recrawl.web.servers import bound
 
 START = 1_704_067_200.25
 """2024-01-01 00:00:00.25, when the page is captured."""

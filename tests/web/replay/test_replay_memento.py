@@ -9,7 +9,7 @@ import pytest
 from recrawl.formats.columnar.capture_batches import ReadReport
 from recrawl.formats.memento.timemap import read_timemap
 from recrawl.time import HOUR
-from recrawl.web.replay import timemap_pages
+from recrawl.web.replay import capture_lookup
 
 HOME = "http://site.example/"
 FIRST, SECOND, THIRD, LAST = "20240101000000", "20240101010000", "20240101020000", "20240101050000"
@@ -265,7 +265,7 @@ def test_a_timemap_in_each_form_is_read_back(server, form, media_type):
 @pytest.mark.parametrize("form", ["link", "json", "cdxj"])
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 def test_a_long_timemap_comes_in_pages_that_name_each_other(server, form, size, monkeypatch):
-    whole = timemap_pages.time_map
+    whole = capture_lookup.time_map
     monkeypatch.setattr(
         "recrawl.web.replay.replay_app.time_map",
         lambda store, uris, query: whole(store, uris, query._replace(size=size)),

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from recrawl.web.dashboard.access_control import AccessGuard
-from recrawl.web.replay.pywb_server import PywbGate
-from recrawl.web.replay.replay_servers import time_travel
-from recrawl.web.server.run_servers import bound
+from recrawl.web.replay.pywb_replay import PywbGate
+from recrawl.web.replay.workspace_archive import time_travel
+from recrawl.web.servers import bound
 
 HOME = "http://site.example/"
 GUARD = AccessGuard("a-secret-of-many-letters")

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.model import IntArray
     from recrawl.store.base import Store
-    from recrawl.web.report.report_page import ReportPage
-    from recrawl.web.report.report_section import Section
+    from recrawl.web.report.report_page import ReportPage, Section
 
 
 FILE_NAME = "report.html"
@@ -209,7 +208,7 @@ def _sections(  # noqa: PLR0913 - where from, when, and what is asked
     from recrawl.app.rates.rates_question import RatesQuestion
     from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
     from recrawl.web.report.report_builder import ReportScope, sections_of
-    from recrawl.web.report.report_section import Section
+    from recrawl.web.report.report_page import Section
 
     asked = AssessmentQuestion(pages=pages, expected=expected, warc=warc)
     question = RatesQuestion(ESTIMATORS[DEFAULT], now, expected=expected)

@@ -76,7 +76,7 @@ def serve(  # noqa: PLR0913 - one argument an option
     for module in ("jinja2", "starlette", "uvicorn"):
         require(module, "show")
     from recrawl.formats.atomic_files import remove_abandoned
-    from recrawl.web.server.run_servers import address_of, bound, heard_before
+    from recrawl.web.servers import address_of, bound, heard_before
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
     place.open_store().close()  # so that a missing or outdated store is reported here
@@ -111,9 +111,8 @@ def _serve(
     from recrawl.web.dashboard.dashboard_app import make_app
     from recrawl.web.dashboard.dashboard_wiring import FIRST_LOOKS, wired
     from recrawl.web.dashboard.page_beliefs import PageBeliefs
-    from recrawl.web.replay.replay_servers import time_travel
-    from recrawl.web.server.request_prefetch import PrefetchPaths
-    from recrawl.web.server.run_servers import serve_all
+    from recrawl.web.replay.workspace_archive import time_travel
+    from recrawl.web.servers import PrefetchPaths, serve_all
 
     now = RealClock().now
     beliefs = PageBeliefs(place, now)

@@ -36,7 +36,7 @@ from recrawl.web.dashboard.routes import (
 )
 from recrawl.web.dashboard.stale_cache import SHARE, StorePool
 from recrawl.web.html_templates import json_of
-from recrawl.web.report.report_section import Figure
+from recrawl.web.report.report_page import Figure
 from recrawl.web.report.site_graph import graph_data
 
 MOST_KEPT = 4

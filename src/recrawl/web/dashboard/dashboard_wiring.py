@@ -16,8 +16,7 @@ from recrawl.store.open import open_store
 from recrawl.web.dashboard import (
     capture_views,
     host_views,
-    page_list,
-    page_view,
+    pages_view,
     policy_views,
     settings_view,
     workspace_dashboard,
@@ -108,8 +107,8 @@ def wired(
     views: list[View] = [
         *workspace_dashboard.views(known),
         *host_views.views(kept("hosts", count_hosts).get),
-        *page_list.views(stores, answers, survey),
-        *page_view.views(stores, answers, survey),
+        *pages_view.list_views(stores, answers, survey),
+        *pages_view.page_views(stores, answers, survey),
     ]
     captured = CaptureProcesses(place, clock)
     compared = CompareProcess(place, clock)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from recrawl.web.dashboard.routes import Action, ActionResult, Answer, CheckedParameters, Parameter, RefusedError, View
-from recrawl.web.report.report_section import Figure
+from recrawl.web.report.report_page import Figure
 
 _HERE = "/policies"
 _PANELS = {"recall": "Changes found", "freshness": "Current copies"}

@@ -26,19 +26,17 @@ from recrawl.parse.parse_pool import OverBudgetError
 from recrawl.parse.pooled_classification import new_parse_pool
 from recrawl.store.browse import PageQuery
 from recrawl.time import MINUTE
-from recrawl.web.dashboard.dashboard_port import PlanSurvey
 from recrawl.web.dashboard.page_beliefs import PageBeliefs
-from recrawl.web.dashboard.plan_survey import survey_of
+from recrawl.web.dashboard.plan_survey import PlanSurvey, SurveyProcess, survey_of
 from recrawl.web.dashboard.routes import Answer, CheckedParameters, RefusedError, View
 from recrawl.web.dashboard.stale_cache import CachedAnswer
-from recrawl.web.dashboard.survey_process import SurveyProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.store.base import Store
-    from recrawl.web.dashboard.dashboard_port import PlanSurvey
+    from recrawl.web.dashboard.plan_survey import PlanSurvey
     from recrawl.web.dashboard.stale_cache import StorePool
 
 

@@ -10,13 +10,19 @@ request other than GET, HEAD or OPTIONS needs the token itself, before routing.
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from recrawl.errors import InputError, MissingExtraError, RecrawlError, StoreError
+import numpy as np
+
+from recrawl.errors import InputError, MissingExtraError, RecrawlError, StoreError, require
+from recrawl.formats.cdx.cdx_lines import read_cdx
+from recrawl.formats.cdx.cdxj import read_cdxj
+from recrawl.formats.columnar.capture_batches import ReadReport
 from recrawl.formats.memento.timemap_writer import ArchiveUris
 from recrawl.store.browse import PageQuery
 from recrawl.time import to_timestamp14
@@ -33,8 +39,9 @@ from recrawl.web.dashboard.access_control import (
     token_in_address,
 )
 from recrawl.web.html_templates import InlineAssets, environment
-from recrawl.web.replay import cdx_rows, index_ingest
-from recrawl.web.replay.cdx_request import CdxRequest, query_of
+from recrawl.web.replay import cdx_server
+from recrawl.web.replay.capture_lookup import TimeMapPage, TimeMapQuery, time_map
+from recrawl.web.replay.cdx_server import CdxRequest, query_of
 from recrawl.web.replay.mementos import Mementos
 from recrawl.web.replay.replay_port import IngestOptions, ReplayPort
 from recrawl.web.replay.replay_urls import (
@@ -47,7 +54,6 @@ from recrawl.web.replay.replay_urls import (
     uris_at,
     web_url,
 )
-from recrawl.web.replay.timemap_pages import TimeMapPage, TimeMapQuery, time_map
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -56,6 +62,61 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from recrawl.store.base import Store
+
+
+def add_lines(archive: ReplayPort, data: bytes, options: IngestOptions) -> str:
+    """Take lines over, all or none, unless bad ones are to be passed over; what became of them, in words."""
+    if archive.ingest is None:
+        raise RefusalError("This archive does not accept captures.", 405)
+    if not data.strip():
+        raise RefusalError("The body has no lines. Send CDX or CDXJ.")
+    taken = archive.ingest(data, options)
+    return f"Added {taken.added} records\n" + (f"Skipped {taken.bad} bad lines\n" if taken.bad else "")
+
+
+def delete_lines(archive: ReplayPort, data: bytes, options: IngestOptions) -> str:
+    """Forget the captures that lines name. What a visit of our own brought stays."""
+    if archive.ingest is None:
+        raise RefusalError("This archive does not accept captures.", 405)
+    dropped = 0
+    batches = batches_of(data, ReadReport(strict=not options.skip_bad))
+    with archive.store() as store:
+        for batch in batches:
+            seconds = np.floor(batch.column("time").to_numpy())
+            for url, second in zip(batch.column("url").to_pylist(), seconds.tolist(), strict=True):
+                page = store.find(url)
+                if page is None:
+                    continue
+                there = store.captures_between(page.id, second, second + 0.999_999, 100)
+                dropped += store.drop_captures(there.page, there.time)
+    return f"Deleted {dropped} records\n"
+
+
+def batches_of(data: bytes, report: ReadReport) -> list[Any]:
+    """Lines of CDX or CDXJ as captures, all of them: so a bad one shows before anything is done.
+
+    Of the file that a line names only its bare name is taken: no line leads out of the folder of our archive files.
+    """
+    first = data.lstrip().partition(b"\n")[0]
+    read = read_cdxj if b"{" in first else read_cdx
+    return [_with_bare_names(batch) for batch in read(io.BytesIO(data), "the lines", report)]
+
+
+def _with_bare_names(batch: Any) -> Any:  # noqa: ANN401 - pyarrow ships no types
+    pa: Any = require("pyarrow", "columns")
+    names = [_bare(name) for name in batch.column("file").to_pylist()]
+    at = batch.schema.get_field_index("file")
+    return batch.set_column(at, batch.schema.field(at), pa.array(names, pa.string()))
+
+
+def _bare(name: str) -> str:
+    """The last part of a path.
+
+    >>> _bare("/srv/other/a.warc.gz"), _bare("../../a.warc.gz"), _bare(".."), _bare("a.warc.gz")
+    ('a.warc.gz', 'a.warc.gz', '', 'a.warc.gz')
+    """
+    last = name.replace("\\", "/").rpartition("/")[2]
+    return "" if last in {".", ".."} else last
 
 
 class ReplayAccessGate:
@@ -248,7 +309,7 @@ class ReplayApp:
         query = query_of(request.query_params.multi_items())
         with self._archive.store() as store:
             if query.show_pages:
-                pages = cdx_rows.pages_of(store, query)
+                pages = cdx_server.pages_of(store, query)
                 facts = {"pages": pages, "pageSize": query.page_size, "blocks": pages * query.page_size}
                 told = json.dumps(facts) if query.output in ("json", "ndjson") else str(pages)
                 return Response(
@@ -256,8 +317,8 @@ class ReplayApp:
                 )
             if query.embedded and query.closest is not None:
                 query = self._only_the_part(store, query, query.closest)
-            found = cdx_rows.answer(store, query)
-        written = cdx_rows.written(found, query, self._uris(request))
+            found = cdx_server.answer(store, query)
+        written = cdx_server.written(found, query, self._uris(request))
         more = {"X-Recrawl-Resume-Key": found.resume} if found.resume else {}
         return Response(written.text, media_type=written.media_type, headers=PLAIN | more)
 
@@ -288,11 +349,11 @@ class ReplayApp:
 
     async def ingest(self, request: Request) -> Response:
         """Take lines of an index over (conventions A5)."""
-        return await self._written(request, index_ingest.add)
+        return await self._written(request, add_lines)
 
     async def delete(self, request: Request) -> Response:
         """Forget captures that lines of an index name (conventions A5)."""
-        return await self._written(request, index_ingest.delete)
+        return await self._written(request, delete_lines)
 
     async def _written(self, request: Request, work: Callable[[ReplayPort, bytes, IngestOptions], str]) -> Response:
         from starlette.concurrency import run_in_threadpool

@@ -1,20 +1,23 @@
-"""From a workspace to its server of time travel: bytes, rates, lines that others send, and packages.
+"""From a workspace to its replay servers: bytes, rates, page requisites, lines that others send, and packages.
 
-What archived pages are shown with, from the archive files of a workspace.
+Archived pages have an origin of their own beside the dashboard, and pywb has another.
 """
 
 from __future__ import annotations
 
 import hashlib
+import secrets
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from recrawl.assess.composite_coherence import ChoiceRule, CoherenceState
+from recrawl.crawl.clock import RealClock
 from recrawl.detect.body import decoded, media_type, text_of, unchunked
 from recrawl.detect.html.embedded_resources import MOST_CSS, rewrite_css
 from recrawl.detect.html.html_document import is_too_costly
@@ -24,18 +27,26 @@ from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
 from recrawl.formats.warc.warc_repair import OPEN
 from recrawl.model import Capture
 from recrawl.parse.parse_pool import ParsePool
+from recrawl.parse.pooled_classification import new_parse_pool
 from recrawl.store.archived_copies import Kept, kept_of
 from recrawl.store.base import Store
+from recrawl.store.open import open_store
 from recrawl.transfer.archive_import import CleaningRules, Importer
 from recrawl.transfer.composite_reader import CapturedPage, CompositeReader, embeds_apart
+from recrawl.web.dashboard.access_control import AccessGuard
 from recrawl.web.dashboard.page_beliefs import PageBeliefs
-from recrawl.web.replay.index_ingest import batches_of
+from recrawl.web.dashboard.stale_cache import StorePool
+from recrawl.web.replay.pywb_replay import PywbReplay
+from recrawl.web.replay.replay_app import COLLECTION, batches_of, time_travel_app
 from recrawl.web.replay.replay_port import IngestedLines, IngestOptions, ReplayPort, ShownComposite, ShownPart
+from recrawl.web.servers import PrefetchPaths, address_of, bound, read_ahead_meanwhile
 
 if TYPE_CHECKING:
+    import socket
+
+    from starlette.types import ASGIApp
+
     from recrawl.app.workspace.workspace import Workspace
-    from recrawl.parse.parse_pool import ParsePool
-    from recrawl.store.base import Store
     from recrawl.time import Clock
 
 
@@ -218,3 +229,79 @@ class WaczPackage:
         for name, document in stated(store).items():
             found.update(f"{name} {hashlib.sha256(document).hexdigest()}\n".encode())
         return found.hexdigest()
+
+
+PATIENCE = 30.0
+"""Timeout of store queries in seconds: counting a whole index takes longer than a page."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayServers:
+    """Servers that are ready to be run."""
+
+    apps: tuple[tuple[ASGIApp, socket.socket], ...]
+    archive: str
+    """Where archived pages are: put 14 digits, a slash and a URL behind it."""
+    replay: str
+    """The same with pywb; empty without it."""
+    first: PrefetchPaths
+    """What the server prefetches."""
+
+
+@contextmanager
+def time_travel(  # noqa: PLR0913 - what is served, to whom, where, and what is shared with the dashboard
+    place: Workspace,
+    guard: AccessGuard,
+    host: str,
+    listening: socket.socket,
+    *,
+    replay: int | None,
+    beliefs: PageBeliefs | None = None,
+) -> Iterator[ReplayServers]:
+    """The replay servers of a workspace; pywb starts at once and stops with the block.
+
+    Archived pages are served at ``listening``, and pywb at the port ``replay``, unless that is ``None``; 0 for any free
+    port.
+    """
+    clock = RealClock()
+
+    def open_one() -> Store:
+        return open_store(place.store, patience=PATIENCE)
+
+    with ExitStack() as stack:
+        stores = stack.enter_context(closing(StorePool(open_one)))
+        stack.enter_context(read_ahead_meanwhile(place.store))
+        detect = place.configuration.settings.detect
+        pool = stack.enter_context(new_parse_pool(detect.parse_limits(), detect.standards()))
+        archive = archive_of(place, stores.one, clock, beliefs, pool)
+        address = address_of(listening, host)
+        apps: list[tuple[ASGIApp, socket.socket]] = []
+        replayed = ""
+        if replay is not None:
+            inside = stack.enter_context(bound("127.0.0.1", 0))
+            word = secrets.token_hex(16)  # so that only pywb can use it: other local users need the token
+            apps.append((time_travel_app(archive, hidden_below=word), inside))
+            child = PywbReplay(
+                f"{address_of(inside, '127.0.0.1')}/{word}/",
+                f"{address}/api/memento",
+                host=host,
+                port=replay,
+                guard=guard,
+            )
+            replayed = stack.enter_context(child).address
+        app = time_travel_app(archive, guard, replay=replayed)
+        apps.append((app, listening))
+        yield ReplayServers(
+            tuple(apps),
+            f"{address}/{COLLECTION}/",
+            replayed,
+            PrefetchPaths(app, _first_observations(stores), guard.write_token),
+        )
+
+
+def _first_observations(stores: StorePool) -> list[str]:
+    """An index look-up, the newest page, and its sharpness."""
+    with stores.one() as store:
+        newest = store.urls(np.arange(store.last_page(), store.last_page() + 1)) if store.last_page() else []
+    asked = [path for url in newest for path in (f"/{COLLECTION}/{url}", f"/{COLLECTION}/2000/{url}")]
+    return [f"/{COLLECTION}/cdx?url=example.org&filter=statuscode:200", *asked]

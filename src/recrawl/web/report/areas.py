@@ -14,7 +14,7 @@ from recrawl.model.plurals import counted
 from recrawl.store.base import Store
 from recrawl.time import format_duration
 from recrawl.web.html_templates import when
-from recrawl.web.report.report_section import Figure, Section
+from recrawl.web.report.report_page import Figure, Section
 
 _TITLE, _ANCHOR = "From crawl to crawl", "crawls"
 _FEWEST_FOR_AREAS = 3

@@ -21,7 +21,7 @@ from recrawl.assess.prediction_scores import Calibration
 from recrawl.model import FloatArray, IntArray
 from recrawl.model.plurals import counted
 from recrawl.time import DAY, format_duration
-from recrawl.web.report.report_section import (
+from recrawl.web.report.report_page import (
     Column,
     ColumnKind,
     Figure,

@@ -13,7 +13,7 @@ from recrawl.assess.changes_over_time import ObservationResult, bins, counts_ove
 from recrawl.model import ByteArray, FloatArray, IntArray, Outcome
 from recrawl.model.plurals import counted
 from recrawl.time import DAY, HOUR, WEEK, format_duration, to_iso
-from recrawl.web.report.report_section import (
+from recrawl.web.report.report_page import (
     Column,
     ColumnKind,
     Figure,

@@ -49,25 +49,20 @@ from recrawl.model import BoolArray, FloatArray, IntArray, Verdict
 from recrawl.store.base import Store
 from recrawl.store.store_values import SiteCapture
 from recrawl.time import DAY
-from recrawl.web.report import scatter, site_graph
+from recrawl.web.report import site_graph
 from recrawl.web.report.areas import areas_section
 from recrawl.web.report.behaviour import ChangeBehaviour, ChangeLevel, behaviour_sections
-from recrawl.web.report.composite_section import composites_section
+from recrawl.web.report.coherence_sections import SiteParts, composites_section, subsites_section
 from recrawl.web.report.holdings import Holdings, holdings_section
-from recrawl.web.report.report_page import ReportExtras
-from recrawl.web.report.report_section import Section
-from recrawl.web.report.scatter import scatter_section
+from recrawl.web.report.report_page import ReportExtras, Section
 from recrawl.web.report.sharpness_section import MOST_ROWS, SharpnessData, quality_sections
-from recrawl.web.report.site_graph import graph_section
-from recrawl.web.report.subsite_section import SiteParts, subsites_section
+from recrawl.web.report.site_graph import graph_section, scatter_section
 
 if TYPE_CHECKING:
     from recrawl.app.assess.assess_sources import TemporaryArchive
 
 
-EXTRAS = ReportExtras(
-    {**site_graph.SCRIPTS, **scatter.SCRIPTS}, list(dict.fromkeys([*site_graph.STYLES, *scatter.STYLES]))
-)
+EXTRAS = ReportExtras(site_graph.SCRIPTS, site_graph.STYLES)
 
 
 def statement_section(store: Store, capture: SiteCapture) -> Section:

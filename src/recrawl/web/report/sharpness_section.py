@@ -22,7 +22,7 @@ from recrawl.assess.replay_selection import SelectedCopies
 from recrawl.model import BoolArray
 from recrawl.model.plurals import counted
 from recrawl.time import DAY, format_duration, to_iso
-from recrawl.web.report.report_section import (
+from recrawl.web.report.report_page import (
     Column,
     ColumnKind,
     Figure,

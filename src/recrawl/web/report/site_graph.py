@@ -1,15 +1,22 @@
-"""The site graph of a report: the tree of its pages, coloured by what became of them, unchanged parts folded."""
+"""The pages of a site in a report: the tree of its pages with unchanged parts folded, and the scatter plot.
+
+Both are coloured by what became of each page. The scatter plot has a row for each first-level directory and a column
+for each media type.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from recrawl.app.assess.site_pages import SitePages
 from recrawl.assess.graph_layout.spanning_tree import ChangeClass, CollapsedTree, collapse
+from recrawl.model import FloatArray, IntArray
 from recrawl.model.plurals import counted
-from recrawl.web.report.report_section import Column, ColumnKind, Figure, ReportTable, Section
+from recrawl.web.report.report_page import Column, ColumnKind, Figure, ReportTable, Section
 
 KIND = "site-graph"
 SCRIPTS = {
@@ -23,8 +30,10 @@ SCRIPTS = {
         "graph_list.js",
         "graph_files.js",
         "graph.js",
-    ]
+    ],
+    "page-scatter": ["vendor/echarts.min.js", "graph_data.js", "scatter.js", "scatter3d.js"],
 }
+"""The scripts that draw each kind of figure."""
 STYLES = ["graph.css"]
 _HEIGHT = 720
 _MOST_SHARED = 65_535
@@ -169,3 +178,155 @@ _NOTES = [
         "it moves nothing."
     ),
 ]
+
+
+SCATTER_KIND = "page-scatter"
+_MOST_DIRECTORIES = 30
+_MOST_TYPES = 8
+_ROW = 24
+_AROUND = 110
+_WIDTH = 1000
+_TITLE, _ANCHOR = "Where pages change", "scatter"
+_FEWEST_PAGES = 20
+_CHANGED = (ChangeClass.CONTENT, ChangeClass.LINKS, ChangeClass.MISSING, ChangeClass.NEW)
+
+
+def scatter_section(pages: SitePages, *, shares_pages: bool = True) -> Section:
+    """The plot and where most changes are. With ``shares_pages`` it reads the pages of the site graph in its page."""
+    if not len(pages):
+        return Section(_TITLE, _ANCHOR, ["There is no page to draw."])
+    row, directories = _labels([first_directory(url) for url in _without_host(pages.urls)], _MOST_DIRECTORIES)
+    column, types = _labels([one or "not known" for one in pages.mime], _MOST_TYPES)
+    places = strips(row, column, len(types), _WIDTH / _ROW)
+    data: dict[str, Any] = {
+        "directory": row,
+        "directories": directories,
+        "type": column,
+        "types": types,
+        "x": np.round(places.x, 3),
+        "y": np.round(places.y, 3),
+        "stack": places.stack,
+        "edges": np.round(places.edges, 3),
+    }
+    if shares_pages:
+        data["pagesOf"] = KIND
+    else:
+        data["pages"] = page_columns(pages)
+    height = _AROUND + _ROW * len(directories)
+    figure = Figure(
+        "page-scatter", "Pages by directory, type and address", SCATTER_KIND, data, _CAPTION, max(height, 360), True
+    )
+    return Section(_TITLE, _ANCHOR, _scatter_words(pages, row, directories), [figure])
+
+
+def first_directory(url: str) -> str:
+    """What comes before the second slash of a path; ``/`` for pages at the top.
+
+    >>> [first_directory(one) for one in ("/", "/x", "/x/", "/x/y?z=/", "a.org/x/y")]
+    ['/', '/', '/x/', '/x/', 'a.org/x/']
+    """
+    host, _, path = url.partition("/")
+    directory, below, _ = path.partition("?")[0].partition("/")
+    return f"{host}/{directory}/" if below else f"{host}/"
+
+
+def _without_host(urls: list[str]) -> list[str]:
+    """URLs from the host on, or from the path on if there is one host."""
+    short = [url.partition("://")[2] or url for url in urls]
+    hosts = {one.partition("/")[0] for one in short}
+    return short if len(hosts) > 1 else [one[one.find("/") :] if "/" in one else "/" for one in short]
+
+
+def _labels(names: list[str], most: int) -> tuple[IntArray, list[str]]:
+    """Numbers for names, by name; those that are not among the most frequent share the last."""
+    frequent = sorted(name for name, _ in Counter(names).most_common(most))
+    number = {name: place for place, name in enumerate(frequent)}
+    label = np.array([number.get(name, len(frequent)) for name in names], np.int64)
+    return label, frequent + (["all others"] if int(label.max()) == len(frequent) else [])
+
+
+def _scatter_words(pages: SitePages, row: IntArray, directories: list[str]) -> list[str]:
+    changed = np.isin(pages.change, _CHANGED)
+    count = np.bincount(row, minlength=len(directories))
+    share = np.bincount(row, changed, len(directories)) / np.maximum(count, 1)
+    if not changed.any():
+        return ["Each dot is a page. No change is known."]
+    # A directory of a few pages says little; but where no large one changed, all of them are compared.
+    large = count >= min(_FEWEST_PAGES, int(count.max()))
+    if not share[large].any():
+        large = count > 0
+    hot = int(np.where(large, share, -1.0).argmax())
+    calm = np.flatnonzero(large & (share == 0))
+    words = (
+        f"Each dot is a page. The highest share of changed pages is in {directories[hot]}: "
+        f"{100 * share[hot]:.0f} % of {counted(int(count[hot]), 'page')}."
+    )
+    if len(calm):
+        names = [directories[one] for one in calm[:3].tolist()]
+        more = f" and {counted(len(calm) - 3, 'other')}" if len(calm) > len(names) else ""
+        words += f" Nothing changed in {', '.join(names)}{more}."
+    return [words]
+
+
+_CAPTION = (
+    "Each row is a first-level directory, each column a media type. In a cell pages are ordered by URL from left to "
+    "right, a few on top of each other. Point at one for its URL; hold Ctrl and turn the wheel to zoom. Pages that "
+    "change together appear as runs of one colour at the same place in several rows."
+)
+
+
+_STACK = 3
+"""Marks on top of each other where the fullest cell has room for that; fewer in a small site."""
+_MARGIN = 0.12
+"""Of a strip, above and below."""
+_NARROWEST = 0.06
+"""Share of the width that a column has at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageStrips:
+    """Places of pages. Rows are 1 high; row i goes from i to i + 1."""
+
+    x: FloatArray
+    y: FloatArray
+    stack: IntArray
+    """How many marks are on top of each other in the cell of each page."""
+    edges: FloatArray
+    """Where each column starts, and where the last ends."""
+
+
+def strips(row: IntArray, column: IntArray, columns: int, width: float) -> PageStrips:
+    """Place pages that come by address; ``width`` is that of all columns, in heights of a row. O(n log n).
+
+    >>> places = strips(np.array([0, 0, 0, 1]), np.array([0, 0, 0, 0]), 1, 10.0)
+    >>> places.x.round(2).tolist(), places.y.tolist(), places.stack.tolist()
+    ([0.38, 1.14, 1.9, 0.38], [0.5, 0.5, 0.5, 1.5], [1, 1, 1, 1])
+    """
+    cell = row * columns + column
+    cells = int(cell.max(initial=-1)) + 1
+    count = np.bincount(cell, minlength=cells)
+    edges = _edges(count, columns, width)
+    room = np.diff(edges)
+    inner = 1.0 - 2.0 * _MARGIN
+    of_cell = np.arange(cells) % columns
+    full = np.ceil(np.sqrt(count * inner / room[of_cell]))
+    stack = np.maximum(full, np.clip(full.max(initial=1.0), 1, _STACK)).astype(np.int64)
+    long = -(-count // stack)
+    pitch = np.minimum(inner / stack, room[of_cell] / np.maximum(long, 1))
+    order = np.argsort(cell, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(count)[:-1]]) if cells else np.empty(0, np.int64)
+    number = np.empty(len(cell), np.int64)
+    number[order] = np.arange(len(cell)) - np.repeat(starts, count)
+    along, up = number // stack[cell], number % stack[cell]
+    x = edges[column] + (along + 0.5) * pitch[cell]
+    y = row + _MARGIN + (up + 0.5) * inner / stack[cell]
+    return PageStrips(x, y, stack[cell], edges)
+
+
+def _edges(count: IntArray, columns: int, width: float) -> FloatArray:
+    """Columns as wide as the root of their fullest cell, and never too narrow to be seen."""
+    fullest = np.zeros(columns)
+    np.maximum.at(fullest, np.arange(len(count)) % columns, count)
+    share = np.sqrt(np.maximum(fullest, 1.0))
+    share = np.maximum(share / share.sum(), _NARROWEST)
+    return np.concatenate([[0.0], np.cumsum(share / share.sum() * width)])

@@ -1,22 +1,28 @@
-"""Run servers on their sockets until interrupted.
+"""Servers: run them on their sockets until interrupted, and prefetch what their first requests need.
 
-Idle connections are closed before they keep others out.
+Idle connections are closed before they keep others out. A server takes some hundred connections at once, since a
+process may have so many files open. A client that opens connections and sends half a request on each, or nothing, would
+hold them for ever. So they are closed after a while, and the oldest at once if there are too many. Connections with a
+running response stay open.
 
-A server takes some hundred connections at once, since a process may have so many files open. A client that opens
-connections and sends half a request on each, or nothing, would hold them for ever. So they are closed after a while,
-and the oldest at once if there are too many. Connections with a running response stay open.
+First requests are slow: libraries are loaded, templates read, store files not yet in memory. So a server requests its
+own pages once when it starts, and gives up slow ones. It also reads the store file once, which fills the page cache of
+the system: a TimeGate reads the file in a dozen places, and each would wait for the disk.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
 import socket
+import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -24,11 +30,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from recrawl.crawl.worker import event_loop
 from recrawl.crawl.worker.gc_tuning import long_running
 from recrawl.errors import ConfigError, InputError
-from recrawl.web.server.request_prefetch import PrefetchPaths, look_first
 
 if TYPE_CHECKING:
     import uvicorn
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Message
 
 
 HEAD_WITHIN = 20.0
@@ -240,3 +245,125 @@ def _ended_by_signals(servers: Sequence[uvicorn.Server]) -> Iterator[None]:
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
+
+
+_PIECE = 1 << 20
+SHARE = 4
+"""This part of the machine's memory is taken at most: others need theirs."""
+
+
+def read_ahead(location: str | Path, over: Callable[[], bool], most: int | None = None) -> int:
+    """Read the file of an SQLite store once from its beginning; return how many bytes, 0 for any other store.
+
+    It ends early when it is ``over``, or after ``most`` bytes: a quarter of the machine's memory if not given. The
+    interpreter is free meanwhile, so this is for a thread behind the scenes.
+    """
+    scheme, separator, rest = str(location).partition("://")
+    if separator and scheme != "sqlite":
+        return 0
+    return _read(rest.removeprefix("/") if separator else str(location), over, _share() if most is None else most)
+
+
+def _read(path: str, over: Callable[[], bool], most: int) -> int:
+    import apsw
+
+    # SQLite's own way to the file: to close it in any other way would undo the locks that this process has on it.
+    try:
+        file = apsw.VFSFile("", path, [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
+    except apsw.Error:  # the request itself will report why it cannot be read
+        return 0
+    try:
+        end, done = min(file.xFileSize(), most), 0
+        while done < end and not over():
+            read = len(file.xRead(min(_PIECE, end - done), done))
+            if not read:  # it was cut short meanwhile
+                break
+            done += read
+        return done
+    finally:
+        file.xClose()
+
+
+def _share() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // SHARE
+
+
+PATIENCE = 10.0
+"""Seconds after which prefetching is given up: by then users send requests."""
+
+
+@contextmanager
+def read_ahead_meanwhile(location: str) -> Iterator[None]:
+    """Bring the file of a store into memory, as far as there is some, behind the scenes of what is done here."""
+    over = threading.Event()
+    reading = threading.Thread(target=read_ahead, args=(location, over.is_set), daemon=True, name="recrawl-ahead")
+    reading.start()
+    try:
+        yield
+    finally:
+        over.set()
+        reading.join()
+
+
+class PrefetchPaths(NamedTuple):
+    """Paths of one application to prefetch, and its token."""
+
+    app: ASGIApp
+    paths: Sequence[str]
+    token: str = ""
+
+
+async def look_first(observations: Sequence[PrefetchPaths], patience: float = PATIENCE) -> int:
+    """Request every path, applications in parallel, one path after the other; returns how many responded in time."""
+    answered: list[str] = []
+    tasks = [asyncio.create_task(_all_of(one, answered)) for one in observations]
+    if tasks:
+        _, late = await asyncio.wait(tasks, timeout=patience)
+        for task in late:
+            task.cancel()
+    return len(answered)
+
+
+async def _all_of(observations: PrefetchPaths, answered: list[str]) -> None:
+    shown = {"authorization": f"Bearer {observations.token}"} if observations.token else {}
+    for path in observations.paths:
+        if await _status(observations.app, path, shown) < 500:  # noqa: PLR2004 - HTTP
+            answered.append(path)  # noqa: PERF401 - a caller that gives up counts what is there
+
+
+async def _status(app: ASGIApp, path: str, headers: Mapping[str, str]) -> int:
+    """The status of a discarded response."""
+    found, over = [500], asyncio.Event()
+    way, _, query = path.partition("?")
+    given = {"host": "127.0.0.1", "accept": "text/html", **headers}
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": "http",
+        "root_path": "",
+        "path": way,
+        "raw_path": way.encode(),
+        "query_string": query.encode(),
+        "headers": [(name.encode(), value.encode()) for name, value in given.items()],
+    }
+    asked = iter([{"type": "http.request", "body": b"", "more_body": False}])
+
+    async def receive() -> Message:
+        if (message := next(asked, None)) is not None:
+            return message
+        await over.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            found.append(message["status"])
+
+    try:
+        await app(scope, receive, send)
+    except Exception:  # noqa: BLE001 - a request for that page reports it; the other pages still work
+        return 500
+    finally:
+        over.set()
+    return found[-1]

@@ -1,22 +1,29 @@
-"""pywb over our own archive, in a process of its own: index and bytes come from the server of time travel.
+"""pywb over our own archive, in a subprocess: index and bytes come from the replay server.
 
-Run as ``python -m recrawl.web.replay.pywb_server FILE``, where FILE is a JSON object of ``Settings``. It prints a
-line with the port it listens at, and ends when its standard input does: so it never outlives who started it.
+Run as ``python -m recrawl.web.replay.pywb_replay FILE``, where FILE is a JSON object of :class:`PywbSettings`. It
+prints a line with the port it listens at, and ends when its standard input does: so it never outlives who started it.
 """
 
 from __future__ import annotations
 
 import copy
 import hmac
+import html
 import json
 import re
+import subprocess
 import sys
 from dataclasses import asdict, dataclass
+from importlib import resources
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, Self
 
-from recrawl.errors import require
-from recrawl.web.dashboard.access_control import cookies_of, is_loopback, name_of
+from recrawl.errors import RecrawlError, require
+from recrawl.web.dashboard.access_control import AccessGuard, cookies_of, is_loopback, name_of
+from recrawl.web.dashboard.child_processes import end_process
+from recrawl.web.replay.replay_app import COLLECTION
+from recrawl.web.servers import address_at
 
 LISTENING = "listening at port "
 """The start of the line with the port; pywb prints other lines before it."""
@@ -141,3 +148,82 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+
+
+_ASSETS = ("replay-banner.css", "replay-banner.js")
+_TEMPLATES = ("frame_insert.html",)
+_FACTS = "@FACTS@"
+"""The placeholder in the frame for the URL that its banner requests."""
+
+
+class PywbReplay:
+    """pywb as a subprocess. It gets all content from ``archive``, the URL of our replay server."""
+
+    def __init__(self, archive: str, facts: str, *, host: str, port: int, guard: AccessGuard) -> None:
+        """Start, and wait until it accepts requests. ``facts`` is the URL of the sharpness data for its banner.
+
+        Raises:
+            RecrawlError: it ended at once; the port may be taken.
+        """
+        require("pywb", "replay")
+        self._folder = TemporaryDirectory(prefix="recrawl-replay-")
+        folder = Path(self._folder.name)
+        _lay_out(folder, facts)
+        cookie = f"{guard.pass_name}={guard.proof}" if guard.token else ""
+        settings = folder / "settings.json"
+        settings.touch(mode=0o600)
+        settings.write_text(
+            PywbSettings(archive, COLLECTION, host, port, str(folder), cookie).written(), encoding="utf-8"
+        )
+        log = (folder / "log").open("wb")
+        with log:
+            self._process = subprocess.Popen(  # noqa: S603 - our own program, and no shell
+                [sys.executable, "-m", "recrawl.web.replay.pywb_replay", str(settings)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd=folder,
+                start_new_session=True,  # Ctrl-C in our terminal is for us; the child ends when we let go of its input
+            )
+        port_taken = self._port()
+        if port_taken is None:
+            said = (folder / "log").read_text("utf-8", "replace").strip().rpartition("\n")[2]
+            self.close()
+            raise RecrawlError(f"pywb did not start: {said}", "Give another --port, or leave out --replay.")
+        self.address = f"{address_at(host, port_taken)}/{COLLECTION}/"
+        """Where pages are replayed, with a slash at its end."""
+
+    def _port(self) -> int | None:
+        """The port that it says it listens at; nothing if it ends before."""
+        for line in self._process.stdout or ():
+            if line.startswith(LISTENING.encode()):
+                return int(line.removeprefix(LISTENING.encode()))
+        return None
+
+    def close(self) -> None:
+        """End it."""
+        if self._process.stdin:
+            self._process.stdin.close()
+        end_process(self._process)
+        if self._process.stdout:
+            self._process.stdout.close()
+        self._folder.cleanup()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+
+def _lay_out(folder: Path, facts: str) -> None:
+    """Put our frame and its scripts where pywb finds them before its own."""
+    show = resources.files("recrawl.web")
+    for name, source, names in (
+        ("templates", show / "templates" / "pywb", _TEMPLATES),
+        ("static", show / "assets", _ASSETS),
+    ):
+        (folder / name).mkdir()
+        for one in names:
+            text = (source / one).read_text("utf-8").replace(_FACTS, html.escape(facts))
+            (folder / name / one).write_text(text, encoding="utf-8")

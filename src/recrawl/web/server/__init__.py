@@ -1,1 +1,0 @@
-"""What ``recrawl serve`` puts together: answers and orders of the dashboard, servers of time travel, how they run."""
