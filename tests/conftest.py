@@ -1,6 +1,7 @@
 """What tests of all rooms share."""
 
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -40,6 +41,24 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(partial(shutil.rmtree, passing, ignore_errors=True))
         os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(folder)  # noqa: TID251 - what children inherit
         sys.dont_write_bytecode = False
+    if _has_room(MEMORY):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))  # noqa: TID251 - where pytest makes its folders
+
+
+MEMORY = Path("/dev/shm")
+"""A file system in memory. No test cuts the power, so no visit has to wait for the disk."""
+ROOM = 6 << 30
+"""Bytes that must be free, there and in memory: several times what the folders of a whole run take."""
+
+
+def _has_room(folder: Path) -> bool:
+    """Whether all folders of a run fit there, and programs that tests write can be started there."""
+    try:
+        free, may_execute = shutil.disk_usage(folder).free, not os.statvfs(folder).f_flag & os.ST_NOEXEC
+        memory = re.search(r"MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text(encoding="utf-8"))
+    except (OSError, AttributeError):  # not on this system
+        return False
+    return may_execute and memory is not None and min(free, int(memory[1]) << 10) >= ROOM and os.access(folder, os.W_OK)
 
 
 SLOW = {"browser", "interop", "tutorial"}
