@@ -84,6 +84,12 @@ def _folder(path: Path) -> str:
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One process more than there are processors: tests that wait for a moment leave theirs to another."""
+    return (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Give files to processes, as ``--dist=loadfile`` does, but those of some folders together, and in our order."""
     if config.getvalue("dist") != "loadfile":
