@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from recrawl.formats.warc.archived_bytes import ArchivedBytes
     from recrawl.model import Capture, Page, Visits
     from recrawl.parse.parse_pool import ParsePool
-    from recrawl.store.base import Store
+    from recrawl.store.base import PageTable, Store
     from recrawl.store.store_values import CaptureColumns
 
 
@@ -65,7 +65,7 @@ def compared(story: VisitStory, standards: ChangeCriteria, pool: ParsePool | Non
     return steps(*question)
 
 
-def page_named(store: Store, url: str) -> Page:
+def page_named(store: PageTable, url: str) -> Page:
     """The page of this URL; an error if there is none."""
     from recrawl.errors import InputError
     from recrawl.fetch.access.file_access import LocalFile

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from recrawl.time import MINUTE
 
 if TYPE_CHECKING:
-    from recrawl.store.base import Store
+    from recrawl.store.base import ScheduleStore
 
 T = TypeVar("T")
 
@@ -156,7 +156,7 @@ _QUICK = 1.0
 class StoreTime:
     """The time of day by the server of a store."""
 
-    def __init__(self, store: Store, clock: RealClock) -> None:
+    def __init__(self, store: ScheduleStore, clock: RealClock) -> None:
         """Measures at once, however long that takes."""
         self._store = store
         self._clock = clock
@@ -184,7 +184,7 @@ class StoreTime:
         return self._clock.elapsed() + self._offset
 
 
-def follow_store(clock: RealClock, store: Store) -> tuple[StoreTime | None, float]:
+def follow_store(clock: RealClock, store: ScheduleStore) -> tuple[StoreTime | None, float]:
     """Let a clock follow the time of the store, if it has one; the seconds by which the machine is ahead of it."""
     time = StoreTime(store, clock)
     if not time.is_told:
@@ -194,7 +194,7 @@ def follow_store(clock: RealClock, store: Store) -> tuple[StoreTime | None, floa
     return time, ahead
 
 
-def time_of(store: Store) -> float:
+def time_of(store: ScheduleStore) -> float:
     """The time for read-only commands: that of the store, or else of this machine."""
     told = store.time()
     return RealClock().now() if told is None else told

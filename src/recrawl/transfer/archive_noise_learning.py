@@ -30,7 +30,7 @@ from recrawl.detect.noise.learned_noise import (
 from recrawl.detect.noise.noise_keys import split_key
 from recrawl.model import Capture, IntArray, Outcome
 from recrawl.model.plurals import counted
-from recrawl.store.base import Store
+from recrawl.store.base import CaptureIndex, HistoryStore, Store
 from recrawl.store.store_values import REVISIT, CaptureColumns
 
 _STATE = "archive-noise"
@@ -96,13 +96,13 @@ def learn_archive_noise(  # noqa: PLR0913, PLR0917 - what is read, how, and by w
     return found
 
 
-def forget_archive_noise(store: Store, pages: IntArray) -> None:
+def forget_archive_noise(store: HistoryStore, pages: IntArray) -> None:
     """Record that nothing is masked on the hosts of these pages: they are classified without learned noise."""
     _keep(store, np.unique(store.pages(pages).host), {})
 
 
 def _sample(
-    store: Store,
+    store: CaptureIndex,
     pages: IntArray,
     read: Callable[[str, int], Capture | None],
     judged: Callable[[Capture, str], ChangeResult],
@@ -197,7 +197,7 @@ def _told(learned: ArchiveNoise, examples: Sequence[Capture], standards: ChangeC
     ]
 
 
-def _keep(store: Store, hosts: IntArray, told: dict[int, list[dict[str, Any]]]) -> None:
+def _keep(store: HistoryStore, hosts: IntArray, told: dict[int, list[dict[str, Any]]]) -> None:
     """Store what was learned of these hosts, by id, replacing the last."""
     kept = _kept(store)
     if not kept and not told:
@@ -210,24 +210,24 @@ def _keep(store: Store, hosts: IntArray, told: dict[int, list[dict[str, Any]]]) 
     store.save_state(_STATE, json.dumps(kept, ensure_ascii=False).encode("utf-8", "backslashreplace"), 0.0)
 
 
-def _kept(store: Store) -> dict[str, list[dict[str, Any]]]:
+def _kept(store: HistoryStore) -> dict[str, list[dict[str, Any]]]:
     data = store.load_state(_STATE)
     found: dict[str, list[dict[str, Any]]] = json.loads(data) if data else {}
     return found
 
 
-def hosts_with_noise(store: Store) -> frozenset[str]:
+def hosts_with_noise(store: HistoryStore) -> frozenset[str]:
     """Names of the hosts with noise learned from imported archives."""
     return frozenset(_kept(store))
 
 
-def noise_in(store: Store, hosts: Sequence[str]) -> dict[str, list[NoisePartReport]]:
+def noise_in(store: HistoryStore, hosts: Sequence[str]) -> dict[str, list[NoisePartReport]]:
     """The parts that were not compared on these hosts of imported archives, by host, on most pages first."""
     kept = _kept(store)
     return {host: [NoisePartReport(**part) for part in kept[host]] for host in hosts if host in kept}
 
 
-def with_archive_noise(store: Store, host: int, noise: HostNoise) -> HostNoise:
+def with_archive_noise(store: HistoryStore, host: int, noise: HostNoise) -> HostNoise:
     """The noise of a host from visits and from imported archives together, for reports."""
     named = store.hosts(np.array([host])).name
     parts = [part for part in noise_in(store, named).get(named[0], []) if part.key] if len(named) else []

@@ -16,7 +16,7 @@ from recrawl.formats.warc.archived_bytes import ArchivedBytes
 from recrawl.model import IntArray, Outcome
 from recrawl.parse.parse_pool import ParseLimits
 from recrawl.parse.pooled_classification import new_parse_pool
-from recrawl.store.base import Store
+from recrawl.store.base import CaptureIndex, Store
 from recrawl.store.store_values import REVISIT, CaptureColumns
 from recrawl.transfer.composite_reader import CapturedPage, CompositeReader
 from recrawl.transfer.listed_captures import chunks_of
@@ -94,7 +94,7 @@ class ChosenPages:
     """Pages that were searched, of all requested."""
 
 
-def captured_pages(store: Store, pages: IntArray, most: int, has: Callable[[str], bool]) -> ChosenPages:
+def captured_pages(store: CaptureIndex, pages: IntArray, most: int, has: Callable[[str], bool]) -> ChosenPages:
     """Captures of these pages that are HTML and have bytes: all of them, or about ``most``.
 
     Of many, pages are taken in a fixed random order, each with up to :data:`MOST_OF_A_PAGE` of its captures, evenly

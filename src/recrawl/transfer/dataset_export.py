@@ -25,7 +25,7 @@ from recrawl.formats.atomic_files import FULL, unfinished_file
 from recrawl.formats.columnar.dataset import OBSERVATIONS
 from recrawl.model import AnyArray, FloatArray, IntArray, Outcome, Verdict, Visits
 from recrawl.model.arrays import starts_of_runs
-from recrawl.store.base import Store
+from recrawl.store.base import HistoryStore
 from recrawl.urls import home_of
 
 DEEPEST = 2
@@ -42,7 +42,7 @@ class DatasetCounts:
     observations: int
 
 
-def write_dataset(store: Store, folder: Path, *, about: Mapping[str, str] | None = None) -> DatasetCounts:
+def write_dataset(store: HistoryStore, folder: Path, *, about: Mapping[str, str] | None = None) -> DatasetCounts:
     """Write the tables; each appears complete or not at all, with ``about`` in its metadata. Memory: all visits.
 
     Raises:

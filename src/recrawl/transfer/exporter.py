@@ -14,7 +14,7 @@ from recrawl.errors import require
 from recrawl.formats.cdx.cdx_columns import REVISIT
 from recrawl.formats.columnar.capture_batches import NO_SIZE, RecordKind, schema
 from recrawl.model import IntArray
-from recrawl.store.base import Store
+from recrawl.store.base import CaptureIndex, HistoryStore
 from recrawl.store.store_values import CaptureColumns
 from recrawl.transfer.listed_captures import captures_in_pieces, chunks_of
 from recrawl.urls import surt
@@ -24,7 +24,7 @@ _SHA1_BYTES = 20
 
 
 def capture_batches(
-    store: Store,
+    store: CaptureIndex,
     pages: IntArray | None = None,
     *,
     name_of: Callable[[str], str] = lambda file: Path(file).name,
@@ -61,14 +61,16 @@ def capture_batches(
         )
 
 
-def capture_files(store: Store, progress: Callable[[int, int], None] = lambda _done, _all: None) -> Iterator[str]:
+def capture_files(
+    store: CaptureIndex, progress: Callable[[int, int], None] = lambda _done, _all: None
+) -> Iterator[str]:
     """For every capture the file it lies in, as the store names it; empty text for none."""
     for _, captures in _columns(store, None, progress):
         yield from captures.warc_file
 
 
 def _columns(
-    store: Store, pages: IntArray | None, progress: Callable[[int, int], None]
+    store: CaptureIndex, pages: IntArray | None, progress: Callable[[int, int], None]
 ) -> Iterator[tuple[IntArray, CaptureColumns]]:
     """Captures some ten thousand at a time, with the pages they are of: a page may have one or a million."""
     chosen = store.pages().id if pages is None else pages
@@ -90,7 +92,7 @@ def digest_text(digest: bytes) -> str:
     return base64.b32encode(digest).decode() if len(digest) == _SHA1_BYTES else digest.decode("utf-8", "replace")
 
 
-def page_batches(store: Store, progress: Callable[[int, int], None] = lambda _done, _all: None) -> Iterator[Any]:
+def page_batches(store: HistoryStore, progress: Callable[[int, int], None] = lambda _done, _all: None) -> Iterator[Any]:
     """Pages as nodes of a graph: id, url, looks, changes, importance."""
     pa = require("pyarrow", "columns")
     pages = store.pages()
@@ -109,7 +111,7 @@ def page_batches(store: Store, progress: Callable[[int, int], None] = lambda _do
         progress(start + len(some), len(pages))
 
 
-def link_batches(store: Store, progress: Callable[[int, int], None] = lambda _done, _all: None) -> Iterator[Any]:
+def link_batches(store: HistoryStore, progress: Callable[[int, int], None] = lambda _done, _all: None) -> Iterator[Any]:
     """Links as edges of a graph: source, target, first and last seen (seconds since the epoch)."""
     pa = require("pyarrow", "columns")
     pages = store.pages().id

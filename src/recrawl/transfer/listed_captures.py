@@ -20,7 +20,7 @@ from recrawl.detect.digest_verdicts import classify_listed, merge_downloads, met
 from recrawl.model import ANSWERED, BoolArray, ByteArray, FloatArray, IntArray, Outcome, Verdict, Visits
 from recrawl.model.arrays import ends_of_runs, order_by, starts_of_runs
 from recrawl.model.plurals import counted
-from recrawl.store.base import Store
+from recrawl.store.base import CaptureIndex, HistoryStore, Store
 from recrawl.store.store_values import REVISIT, CaptureColumns
 from recrawl.time import format_duration
 
@@ -28,7 +28,7 @@ MERGE_WITHIN = 60.0
 """Seconds within which several downloads of a page are one visit, unless an import says otherwise."""
 
 
-def chunks_of(store: Store, pages: IntArray, captures: int, at_most: int) -> Iterator[IntArray]:
+def chunks_of(store: CaptureIndex, pages: IntArray, captures: int, at_most: int) -> Iterator[IntArray]:
     """Pages, in order, in portions with a maximum of captures and pages. A page with more is a portion by itself."""
     for start in range(0, len(pages), at_most):
         some = pages[start : start + at_most]
@@ -40,7 +40,7 @@ def chunks_of(store: Store, pages: IntArray, captures: int, at_most: int) -> Ite
             first = last
 
 
-def captures_in_pieces(store: Store, pages: IntArray, at_once: int) -> Iterator[CaptureColumns]:
+def captures_in_pieces(store: CaptureIndex, pages: IntArray, at_once: int) -> Iterator[CaptureColumns]:
     """The captures of one portion, by page and time; those of a page with very many in several pieces."""
     if len(pages) != 1:
         yield store.capture_columns(pages)
@@ -84,7 +84,7 @@ class VisitCorrections:
     """Page and time of visits that turned out to be part of another one."""
 
 
-def listed_captures(store: Store, pages: IntArray, at_once: int) -> ListedCaptures:
+def listed_captures(store: CaptureIndex, pages: IntArray, at_once: int) -> ListedCaptures:
     """The captures of these pages. A page with very many is read in pieces, of which only these columns stay."""
     digests: list[bytes] = []
     mimes: list[str] = []
@@ -164,7 +164,7 @@ def gone_after(*visits: Visits) -> tuple[IntArray, BoolArray]:
     return last.page, np.asarray(last.outcome == Outcome.GONE)
 
 
-def with_costs(store: Store, visits: Visits, ours: BoolArray) -> Visits:
+def with_costs(store: HistoryStore, visits: Visits, ours: BoolArray) -> Visits:
     """The same visits; our own ones with their stored cost and size."""
     if not bool(ours.any()):
         return visits

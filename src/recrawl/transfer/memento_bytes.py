@@ -35,7 +35,7 @@ from recrawl.formats.memento.timemap import TimeMap
 from recrawl.formats.warc.warc_records import payload_sha1
 from recrawl.formats.warc.warc_writer import WarcWriter
 from recrawl.model import Capture, FloatArray, IntArray
-from recrawl.store.base import Store
+from recrawl.store.base import CaptureIndex
 from recrawl.store.store_values import REVISIT, CaptureColumns, MementoState
 from recrawl.time import Clock, to_iso, to_timestamp14
 from recrawl.transfer.archive_import import Importer
@@ -98,7 +98,7 @@ def question_number(url: str) -> int:
 class MementoList:
     """Queues the listed captures of an archive for download."""
 
-    def __init__(self, store: Store, importer: Importer, url: str, replay: str) -> None:
+    def __init__(self, store: CaptureIndex, importer: Importer, url: str, replay: str) -> None:
         """``url`` is the query; below ``replay`` are the mementos of a CDX server."""
         self._store = store
         self._importer = importer
@@ -148,7 +148,7 @@ class MementoBytes:
 
     def __init__(  # noqa: PLR0913, PLR0917 - its parts, and callbacks
         self,
-        store: Store,
+        store: CaptureIndex,
         archive: MementoClient[TimeMap],
         client: ArchiveClient,
         robots: RobotsCache,

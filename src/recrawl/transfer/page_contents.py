@@ -26,7 +26,7 @@ from recrawl.parse.parse_pool import OverBudgetError, ParsePool
 from recrawl.predict.feature_extraction import FeatureEvidence
 from recrawl.predict.page_versions import PageTexts, PageVersions, TimedLinks
 from recrawl.predict.static_features import bucket, is_internal, text_quality
-from recrawl.store.base import Store
+from recrawl.store.base import CaptureIndex, HistoryStore, Store
 from recrawl.store.store_values import REVISIT, CaptureColumns
 from recrawl.time import DAY
 from recrawl.transfer.listed_captures import captures_in_pieces, chunks_of
@@ -233,7 +233,7 @@ LATE = DAY
 
 
 def first_observations(  # noqa: PLR0913 - which pages, how they are read, and callbacks
-    store: Store,
+    store: CaptureIndex,
     read: ReadCapture,
     pages: IntArray,
     first: FloatArray,
@@ -266,7 +266,7 @@ def first_observations(  # noqa: PLR0913 - which pages, how they are read, and c
     return PageVersions.of(page, time, columns | ({"mime": np.array([one.mime for one in found])} if found else {}))
 
 
-def _earliest(store: Store, pages: IntArray) -> CaptureColumns:
+def _earliest(store: CaptureIndex, pages: IntArray) -> CaptureColumns:
     """The captures of these pages; of a page with very many, the first ones."""
     if len(pages) == 1:
         return store.captures_of_page(int(pages[0]), after=-np.inf, limit=4 * _TRIES)
@@ -352,7 +352,7 @@ class _CaptureReading:
                 yield page, replace(self.last[page][1], time=time)
 
 
-def _unchanged(store: Store, pages: IntArray, as_of: float) -> dict[int, list[float]]:
+def _unchanged(store: HistoryStore, pages: IntArray, as_of: float) -> dict[int, list[float]]:
     """Times of visits that found a page unchanged, before a time: descending, by page."""
     visits = store.visits(pages=pages, until=as_of)
     rows = np.flatnonzero((visits.verdict == Verdict.UNCHANGED) & (visits.time < as_of))

@@ -40,7 +40,7 @@ from recrawl.formats.warc.warc_reader import index_warc, opened
 from recrawl.formats.warc.warc_repair import OPEN
 from recrawl.formats.warc.warc_stream import PLAIN, ReadWindow, fastwarc, magic_of, records
 from recrawl.model.plurals import counted
-from recrawl.store.base import Store
+from recrawl.store.base import HistoryStore, Store
 from recrawl.transfer.composite_survey import composite_facts, composites_of
 from recrawl.transfer.exporter import capture_files
 
@@ -310,7 +310,7 @@ def pack(  # noqa: PLR0913 - from where, into what, and who is told
     return packed
 
 
-def stated(store: Store) -> dict[str, bytes]:
+def stated(store: HistoryStore) -> dict[str, bytes]:
     """What is stated about each finished capture of a site, by its path in the package."""
     finished = (capture for capture in store.site_captures() if capture.is_finished)
     return {f"captures/capture-{capture.id}.json": capture.statement.encode() for capture in finished}

@@ -20,7 +20,7 @@ from recrawl.errors import require
 from recrawl.formats.atomic_files import complete_file
 from recrawl.formats.graphml import write_graphml
 from recrawl.model import AnyArray, BoolArray, FloatArray, IntArray
-from recrawl.store.base import Store
+from recrawl.store.base import HistoryStore
 from recrawl.time import DAY
 from recrawl.urls import surt
 
@@ -168,7 +168,9 @@ def _times(values: FloatArray) -> list[str | None]:
     return [iso(value) for value in values.tolist()]
 
 
-def write_trees(store: Store, found: ArchiveAssessment, *, folded: Path | None, whole: Path | None) -> list[Path]:
+def write_trees(
+    store: HistoryStore, found: ArchiveAssessment, *, folded: Path | None, whole: Path | None
+) -> list[Path]:
     """Write the spanning tree with its unchanged parts folded, and as it is; return the files."""
     observations = found.quality.observations
     keys = [surt(url) or url for url in found.urls]

@@ -32,7 +32,7 @@ from recrawl.estimate.estimators import DEFAULT
 from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
 from recrawl.model import ANSWERED, Belief, BoolArray, FloatArray, IntArray, Outcome
 from recrawl.store.archived_copies import readable_copies
-from recrawl.store.base import Store
+from recrawl.store.base import CaptureIndex, HistoryStore, Store
 from recrawl.store.store_values import SiteCapture, SiteLog
 from recrawl.time import WEEK
 from recrawl.transfer.archive_noise_learning import NoisePartReport, noise_in
@@ -60,7 +60,7 @@ class RecordedCaptures:
         )
 
 
-def recorded(store: Store, observations: Observations) -> RecordedCaptures:
+def recorded(store: HistoryStore, observations: Observations) -> RecordedCaptures:
     """Look up every capture of the store. O(pages and steps of captures), and a logarithm more."""
     from recrawl.crawl.site_capture.capture_order import CaptureOrder
 
@@ -286,7 +286,7 @@ def _belief(
     return known.belief.take(rows), known.rate[rows], low, high
 
 
-def _files(store: Store, observations: Observations) -> IntArray:
+def _files(store: CaptureIndex, observations: Observations) -> IntArray:
     """The number of the archive file of each observation; observations without one, such as a 304, share another."""
     captures = store.capture_columns(observations.page)
     place = observations.find(captures.page, captures.time)

@@ -11,7 +11,7 @@ from recrawl.assess.crawl_segmentation import known_segments, pair
 from recrawl.assess.graph_layout.spanning_tree import ROOT, ChangeClass, spanning_tree
 from recrawl.assess.observations import NOWHERE, Observations, last_change, last_there, times_there
 from recrawl.model import ANSWERED, AnyArray, FloatArray, IntArray, Outcome
-from recrawl.store.base import Store
+from recrawl.store.base import CaptureIndex, HistoryStore, Store
 from recrawl.store.store_values import REVISIT, SiteLog
 from recrawl.urls import surt
 
@@ -139,7 +139,7 @@ def _classes(log: SiteLog, observations: Observations) -> AnyArray:
     return classes
 
 
-def links_among(store: Store, page: IntArray) -> tuple[IntArray, IntArray]:
+def links_among(store: HistoryStore, page: IntArray) -> tuple[IntArray, IntArray]:
     """Links among pages (ids, ascending), as positions: from where, and to where."""
     sources, targets = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for start in range(0, len(page), _PAGES_AT_ONCE):
@@ -150,7 +150,7 @@ def links_among(store: Store, page: IntArray) -> tuple[IntArray, IntArray]:
     return np.concatenate(sources), np.concatenate(targets)
 
 
-def media_types(store: Store, page: IntArray) -> list[str]:
+def media_types(store: CaptureIndex, page: IntArray) -> list[str]:
     """The media type of each page as its last capture that names one has it, without parameters; empty if none does."""
     known: dict[int, str] = {}
     for start in range(0, len(page), _PAGES_AT_ONCE):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from recrawl.app.result_tables import PlotLine, PlotPanel
     from recrawl.app.workspace.settings import PolitenessSettings, ScheduleSettings, Settings
     from recrawl.model import FloatArray, IntArray
-    from recrawl.store.base import Store
+    from recrawl.store.base import HistoryStore, Store
 
 USUAL = (YARDSTICK, "nutch", "stormcrawler", "hacs", "state-1", "aduana", OURS, OURS_FOR_CHANGES)
 """The default policies: the baseline, the best of other crawlers and of the papers, and ours."""
@@ -126,7 +126,7 @@ class _Past:
     importance: FloatArray
 
 
-def _past_of(store: Store, training: TrainingHistory) -> _Past:
+def _past_of(store: HistoryStore, training: TrainingHistory) -> _Past:
     from recrawl.app.rates.belief_table import gone_since_of
 
     importance = store.pages(training.histories.page).importance

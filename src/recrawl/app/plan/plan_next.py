@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from recrawl.app.rates.belief_table import BeliefTable
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.model import IntArray
-    from recrawl.store.base import Store
+    from recrawl.store.base import PageTable, Store
 
 
 Columns = dict[str, list[Any]]
@@ -76,7 +76,7 @@ def changes_known(outlook: PlanOutlook, known: BeliefTable) -> FloatArray | None
     return None if outlook.of_links else known.at(outlook.pages.id, known.rate)
 
 
-def next_pages(store: Store, outlook: PlanOutlook, rows: IntArray, known: BeliefTable) -> Columns:
+def next_pages(store: PageTable, outlook: PlanOutlook, rows: IntArray, known: BeliefTable) -> Columns:
     """The pages at these rows: when, and why. How often they change is what ``recrawl rates`` has ``known`` of them.
 
     ``now_per_day`` is the rate by which the policy decides: that of a page of its age, by its last years alone.

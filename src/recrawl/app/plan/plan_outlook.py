@@ -29,7 +29,7 @@ from recrawl.time import DAY
 
 if TYPE_CHECKING:
     from recrawl.app.rates.belief_table import Expected, LinkBeliefs
-    from recrawl.store.base import Store
+    from recrawl.store.base import HistoryStore, Store
     from recrawl.store.store_values import HostRows
 
 TIMED = 200_000
@@ -194,7 +194,7 @@ def look_ahead(
     return PlanOutlook(now, settings, policy, expert, pages, due, put_off, last, gone, belief, demand, hosts, expected)
 
 
-def hosts_of(store: Store, settings: Settings, now: float) -> HostCosts:
+def hosts_of(store: HistoryStore, settings: Settings, now: float) -> HostCosts:
     """All hosts, with what their last downloads say of the next ones."""
     hosts = store.hosts()
     rules = politeness_of(settings.politeness)
@@ -209,7 +209,7 @@ def hosts_of(store: Store, settings: Settings, now: float) -> HostCosts:
     )
 
 
-def _times(store: Store, hosts: HostRows, limit: float, now: float) -> DownloadTimes:
+def _times(store: HistoryStore, hosts: HostRows, limit: float, now: float) -> DownloadTimes:
     """Download times of each host, a day for a crawl."""
     visits = store.latest_visits(TIMED)
     visits = visits.take((visits.time <= now) & (visits.cost > 0))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from recrawl.app.rates.belief_table import Expected, LinkBeliefs
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.model import GammaBelief
-    from recrawl.store.base import Store
+    from recrawl.store.base import PageTable
 
 CHECK_EVERY = 6 * HOUR
 """Seconds between two checks of the model."""
@@ -34,7 +34,7 @@ class LiveModel:
     ``links`` is what the model of the beginning believes of new links, by kind.
     """
 
-    def __init__(self, expected: Expected | None, store: Store, links: LinkBeliefs | None = None) -> None:
+    def __init__(self, expected: Expected | None, store: PageTable, links: LinkBeliefs | None = None) -> None:
         self._expected = expected
         self._store = store
         self._scale = 1.0

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from recrawl.model import FloatArray, GammaBelief
     from recrawl.predict.feature_table import FeatureTable
     from recrawl.predict.prior_scores import ModelDrift, TrainingPages
-    from recrawl.store.base import Store
+    from recrawl.store.base import HistoryStore, Store
 
 
 _LOOK_EVERY = 30 * DAY
@@ -94,7 +94,7 @@ def _own(place: Workspace, store: Store, until: float | None) -> tuple[TrainingP
     return TrainingPages(table, site_ids(urls), histories, new_links(store, histories, until)), urls
 
 
-def new_links(store: Store, histories: Histories, until: float | None) -> dict[str, ObservationCounts]:
+def new_links(store: HistoryStore, histories: Histories, until: float | None) -> dict[str, ObservationCounts]:
     """New links counted by visits after the first on each page, by event; none if never counted."""
     visits = store.visits(pages=histories.page, until=until)
     told = np.flatnonzero(visits.new_internal >= 0)
@@ -188,7 +188,7 @@ def some_of(taught: TrainingMaterial, most: int, seed: int) -> TrainingPages:
     return taught.training_pages.sample(most or len(taught.training_pages), np.random.default_rng(seed))
 
 
-def drifts_of(place: Workspace, store: Store, kept: StoredModel) -> dict[str, ModelDrift]:
+def drifts_of(place: Workspace, store: HistoryStore, kept: StoredModel) -> dict[str, ModelDrift]:
     """Predictions for pages first visited after the training, with the observed values, by kind of event.
 
     Changes by the next observation of each page, and new links by all counted since the first visit, for each kind that

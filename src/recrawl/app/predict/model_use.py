@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from recrawl.app.predict.stored_models import ModelPriors
     from recrawl.app.rates.belief_table import Expected, LinkBeliefs
     from recrawl.app.workspace.workspace import Workspace
-    from recrawl.store.base import Store
+    from recrawl.store.base import HistoryStore, PageTable
 
 
-def expected_changes(place: Workspace, store: Store, at: float | None = None) -> Expected | None:
+def expected_changes(place: Workspace, store: PageTable, at: float | None = None) -> Expected | None:
     """How often the model of the workspace expects pages to change, beside each other; ``None`` if there is none.
 
     The level says nothing, only ratios do (``estimate.expected_rates``). Nor is there a model for a moment ``at``
@@ -28,7 +28,7 @@ def expected_changes(place: Workspace, store: Store, at: float | None = None) ->
     return None if priors is None else priors.compared
 
 
-def predicted_changes(place: Workspace, store: Store, at: float | None = None) -> Expected | None:
+def predicted_changes(place: Workspace, store: PageTable, at: float | None = None) -> Expected | None:
     """How often the model expects pages to change, per second; ``None`` if there is none."""
     from recrawl.predict.prior_model import CHANGES
 
@@ -36,7 +36,7 @@ def predicted_changes(place: Workspace, store: Store, at: float | None = None) -
     return None if priors is None else lambda page: priors(page).mean()
 
 
-def live_model(place: Workspace, store: Store) -> LiveModel | None:
+def live_model(place: Workspace, store: PageTable) -> LiveModel | None:
     """The model of the workspace for a run, in which it may be replaced; ``None`` if there is none."""
     expected = expected_changes(place, store)
     if expected is None:
@@ -46,7 +46,7 @@ def live_model(place: Workspace, store: Store) -> LiveModel | None:
     return LiveModel(expected, store, expected_links(place, store))
 
 
-def expected_links(place: Workspace, store: Store, at: float | None = None) -> LinkBeliefs:
+def expected_links(place: Workspace, store: PageTable, at: float | None = None) -> LinkBeliefs:
     """The rates of new links that the model of the workspace predicts, by kind; nothing if it predicts none."""
     from recrawl.predict.prior_model import LINK_EVENTS
 
@@ -83,7 +83,7 @@ class ModelFacts:
     """The same in a sentence."""
 
 
-def model_facts(place: Workspace, store: Store) -> ModelFacts | None:
+def model_facts(place: Workspace, store: HistoryStore) -> ModelFacts | None:
     """Whether the model of the workspace still fits; ``None`` if there is none."""
     if expected_changes(place, store) is None:
         return None
@@ -96,7 +96,7 @@ def model_facts(place: Workspace, store: Store) -> ModelFacts | None:
     return ModelFacts(kept.note.name, kept.note.until, kept.note.pages, drift.fit.value, drift.sentence())
 
 
-def _priors(place: Workspace, store: Store, event: str, at: float | None) -> ModelPriors | None:
+def _priors(place: Workspace, store: PageTable, event: str, at: float | None) -> ModelPriors | None:
     name = place.configuration.settings.predict.model
     if not (name and (place.folder / "models" / name).is_dir()):
         return None  # without loading what models are made of

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.model import GammaBelief, IntArray
     from recrawl.predict.feature_table import FeatureTable
-    from recrawl.store.base import Store
+    from recrawl.store.base import PageTable, Store
 
 _MIDDLE = 0.5
 _INTERVAL = (0.05, 0.95)
 
 
-def chosen_model(place: Workspace, store: Store, name: str, event: str) -> StoredModel:
+def chosen_model(place: Workspace, store: PageTable, name: str, event: str) -> StoredModel:
     """The model of this name, which predicts this kind of event.
 
     Raises:

@@ -36,7 +36,7 @@ from recrawl.model import (
 from recrawl.model.arrays import ends_of_runs, offsets_of, ragged_search, starts_of_runs
 from recrawl.model.histories import LINK_KINDS
 from recrawl.predict.url_clusters import UrlClusters
-from recrawl.store.base import Store
+from recrawl.store.base import HistoryStore, PageTable, Store
 from recrawl.store.store_values import LAST_MODIFIED, ClaimColumns
 
 Expected: TypeAlias = Callable[[IntArray], FloatArray]
@@ -167,7 +167,7 @@ def learn(
     return BeliefTable(training, replace(found, belief=_hinted(found.belief, claims, training.histories)))
 
 
-def claims_of(store: Store, training: TrainingHistory, span: VisitSpan) -> ClaimColumns:
+def claims_of(store: HistoryStore, training: TrainingHistory, span: VisitSpan) -> ClaimColumns:
     """The claims in a period about the pages of a training history, by page and time.
 
     Nothing for pages with a log, which is exact, nor if only some kinds of change count: claims do not name the kind.
@@ -281,7 +281,7 @@ def gone_since_of(visits: Visits, page: IntArray) -> FloatArray:
     return since
 
 
-def _of_links(store: Store, observations: Visits) -> Visits:
+def _of_links(store: HistoryStore, observations: Visits) -> Visits:
     """The visits; those of media without links (fonts, images, style sheets) are no evidence about links."""
     page = np.unique(observations.page)
     known = zip(store.urls(page), store.validators(page), strict=True)
@@ -321,7 +321,7 @@ def _section(url: str) -> str:
     return f"{scheme}//{host}/{directory}/" if below else f"{scheme}//{host}/"
 
 
-def host_id(store: Store, name: str | None) -> int | None:
+def host_id(store: PageTable, name: str | None) -> int | None:
     """The id of a host by its name; ``None`` for no name; an error for an unknown one."""
     if name is None:
         return None

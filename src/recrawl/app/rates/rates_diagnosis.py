@@ -15,7 +15,7 @@ from recrawl.app.result_tables import new_figure, save_figure
 from recrawl.assess.change_intervals import LogNormalFit, fit_lognormal
 from recrawl.assess.poisson_test import QUANTILES, SHORT, Diagnosis, diagnose, pattern_of, sentences
 from recrawl.model import BoolArray, FloatArray
-from recrawl.store.base import Store
+from recrawl.store.base import PageTable, Store
 from recrawl.time import DAY, format_duration
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def facts(found: DiagnosisFindings) -> dict[str, Any]:
     }
 
 
-def columns(store: Store, found: DiagnosisFindings) -> dict[str, list[Any]]:
+def columns(store: PageTable, found: DiagnosisFindings) -> dict[str, list[Any]]:
     """One row a tested page, for files. Durations in seconds."""
     pages = found.diagnosis.pages
     return {

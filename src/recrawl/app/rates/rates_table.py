@@ -42,7 +42,7 @@ from recrawl.estimate.estimators import at_site_level
 from recrawl.estimate.gap_columns import highest_identifiable_rate
 from recrawl.estimate.point_evidence import PointBelief
 from recrawl.model import Belief, BoolArray, FloatArray, GammaBelief, Histories, IntArray
-from recrawl.store.base import Store
+from recrawl.store.base import PageTable, Store
 from recrawl.time import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ def _rows(  # noqa: PLR0913, PLR0917 - what is known, when, and of whom
 
 
 def wanted(
-    store: Store,
+    store: PageTable,
     question: RatesQuestion,
     host: IntArray,
     observations: IntArray,
@@ -251,7 +251,7 @@ def wanted(
     return kept
 
 
-def wanted_pages(store: Store, question: RatesQuestion, training: TrainingHistory) -> BoolArray:
+def wanted_pages(store: PageTable, question: RatesQuestion, training: TrainingHistory) -> BoolArray:
     """The same of pages."""
     page, observations = training.histories.page, training.histories.counts() + 1
     return wanted(store, question, training.evidence.levels[0], observations, lambda rows: store.urls(page[rows]))
@@ -397,13 +397,13 @@ def plot(figure: Figure, columns: Columns, by: RatesGrouping) -> list[Axes]:
     return plot_rates(figure, RatesPlot(RateSample(f"{by.value}s", every), every, shortest, longest, title))
 
 
-def _names(store: Store, rows: RateRows, which: IntArray) -> list[str]:
+def _names(store: PageTable, rows: RateRows, which: IntArray) -> list[str]:
     if rows.names is None:
         return store.urls(rows.training.histories.page[which])
     return [rows.names[row] for row in which.tolist()]
 
 
-def _key(store: Store, rows: RateRows, sort: RatesOrder) -> FloatArray:
+def _key(store: PageTable, rows: RateRows, sort: RatesOrder) -> FloatArray:
     """The sort key in the requested order; rows without data come last."""
     known = rows.known()
     keys: dict[RatesOrder, Callable[[], FloatArray]] = {
@@ -439,7 +439,7 @@ def _first(key: FloatArray, limit: int | None) -> IntArray:
     return np.asarray(among[np.argsort(key[among], kind="stable")][:limit])
 
 
-def _columns(store: Store, rows: RateRows, order: IntArray, rate: FloatArray, question: RatesQuestion) -> Columns:
+def _columns(store: PageTable, rows: RateRows, order: IntArray, rate: FloatArray, question: RatesQuestion) -> Columns:
     middle, low, high = rate
     with np.errstate(divide="ignore"):
         every, longest, shortest = (1.0 / middle, 1.0 / low, 1.0 / high)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from recrawl.crawl.visit.scope import WorkspaceScope
     from recrawl.crawl.visit.visit_target import VisitDone
     from recrawl.crawl.worker.crawl_worker import CrawlWorker
-    from recrawl.store.base import Store
+    from recrawl.store.base import ScheduleStore, Store
     from recrawl.store.recording import AheadOfClock
 
 FINISH_WITHIN = 4.0
@@ -364,7 +364,7 @@ class CrawlRun:
                 last = takers[0].take(restart=True)
         return self._outcome(driver, last, store, forced=forced)
 
-    def _outcome(self, driver: CrawlWorker, last: CrawlStats, store: Store, *, forced: bool) -> RunOutcome:
+    def _outcome(self, driver: CrawlWorker, last: CrawlStats, store: ScheduleStore, *, forced: bool) -> RunOutcome:
         quarantined = 0
         with suppress(StoreError):
             quarantined = store.quarantined()

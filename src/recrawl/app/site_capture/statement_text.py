@@ -17,7 +17,7 @@ from recrawl.model.plurals import counted
 from recrawl.time import format_duration
 
 if TYPE_CHECKING:
-    from recrawl.store.base import Store
+    from recrawl.store.base import PageTable
     from recrawl.store.store_values import SiteCapture
 
 
@@ -94,7 +94,7 @@ _NAMED = 10
 """Pages named in each line."""
 
 
-def report_lines(store: Store, report: CaptureReport) -> list[str]:
+def report_lines(store: PageTable, report: CaptureReport) -> list[str]:
     """The statement about a finished capture in words, a line each."""
     return stored_lines(report.capture, report_json(report, store.urls))
 

@@ -20,7 +20,7 @@ from recrawl.time import DAY, HOUR, format_duration
 
 if TYPE_CHECKING:
     from recrawl.app.workspace.workspace import Workspace
-    from recrawl.store.base import Store
+    from recrawl.store.base import ScheduleStore, Store
 
 
 _WORDS = {
@@ -152,7 +152,7 @@ def work_rows(work: CrawlActivity, now: float) -> list[tuple[str, str]]:
     ]
 
 
-def _orphaned(place: Workspace, store: Store, alive: set[str]) -> dict[str, int]:
+def _orphaned(place: Workspace, store: ScheduleStore, alive: set[str]) -> dict[str, int]:
     """Leases of workers that are neither registered nor alive in this folder, as one that just started is."""
     here = set(live_workers(place.folder))
     return {worker: leases for worker, leases in store.lease_holders().items() if worker not in alive | here}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from recrawl.detect.noise.learned_noise import HostNoise
     from recrawl.formats.warc.archived_bytes import ArchivedBytes
     from recrawl.model import IntArray
-    from recrawl.store.base import Store
+    from recrawl.store.base import CaptureIndex, HistoryStore, PageTable, Store
 
 
 _EXAMPLES_READ = 3
@@ -30,7 +30,7 @@ _EXAMPLES_READ = 3
 _LONGEST = 60
 
 
-def masked_by_host(store: Store, hosts: IntArray) -> dict[int, int]:
+def masked_by_host(store: HistoryStore, hosts: IntArray) -> dict[int, int]:
     """How many parts of pages are masked on each of these hosts; hosts without any are left out."""
     import numpy as np
 
@@ -82,7 +82,7 @@ def noise_rows(store: Store, archived: ArchivedBytes, host: int | None, limit: i
     return columns, len(rows)
 
 
-def _with_archives(store: Store, hosts: IntArray | None) -> list[int]:
+def _with_archives(store: HistoryStore, hosts: IntArray | None) -> list[int]:
     """Hosts among these, or among all, for which captures of imported archives taught what is noise."""
     from recrawl.transfer.archive_noise_learning import hosts_with_noise
 
@@ -93,7 +93,7 @@ def _with_archives(store: Store, hosts: IntArray | None) -> list[int]:
     return [number for number, name in zip(known.id.tolist(), known.name, strict=True) if name in names]
 
 
-def _texts(store: Store, archived: ArchivedBytes, host: int, noise: HostNoise) -> dict[int, str]:
+def _texts(store: CaptureIndex, archived: ArchivedBytes, host: int, noise: HostNoise) -> dict[int, str]:
     """What masked parts said when pages of the host were last archived, as far as that can be read."""
     import numpy as np
 
@@ -152,14 +152,14 @@ def hosts(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
     }, how_many(len(every), limit)
 
 
-def _hosts_of_pages(store: Store, host: int | None) -> IntArray:
+def _hosts_of_pages(store: CaptureIndex, host: int | None) -> IntArray:
     """The host of each page; style sheets, images and similar resources are none."""
     pages = store.pages()
     of_page = pages.host[~np.isin(pages.id, store.resources())]
     return of_page if host is None else of_page[of_page == host]
 
 
-def _failing_by_host(store: Store, ids: IntArray, host: int | None) -> tuple[IntArray, IntArray]:
+def _failing_by_host(store: HistoryStore, ids: IntArray, host: int | None) -> tuple[IntArray, IntArray]:
     """How many pages of each host fail, and how many robots.txt forbids."""
     failing = store.failing(_ALL, host=host)
     order = np.argsort(failing.page)
@@ -183,12 +183,12 @@ def due(store: Store, schedule: ScheduleSettings, host: int | None, limit: int, 
     }, how_many(total, limit)
 
 
-def _names(store: Store, host: IntArray) -> tuple[list[int], list[str]]:
+def _names(store: PageTable, host: IntArray) -> tuple[list[int], list[str]]:
     found = store.hosts(np.unique(host))
     return found.id.tolist(), found.name
 
 
-def _reasons(store: Store, schedule: ScheduleSettings, page: IntArray, due_at: FloatArray) -> list[str]:
+def _reasons(store: HistoryStore, schedule: ScheduleSettings, page: IntArray, due_at: FloatArray) -> list[str]:
     """Why each page is due when it is due, by what is recorded of it and in the words of ``recrawl plan``."""
     last = store.histories(pages=page).align(page).last_visit
     valued = schedule.policy.startswith("valued")

@@ -11,10 +11,12 @@ from recrawl.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from recrawl.store.base import Store
+    from recrawl.store.base import ScheduleStore
 
 
-def change_limits(place: Workspace, store: Store, wanted: Mapping[str, str | None], now: float) -> dict[str, str]:
+def change_limits(
+    place: Workspace, store: ScheduleStore, wanted: Mapping[str, str | None], now: float
+) -> dict[str, str]:
     """Set limits by key, or take them back where that is ``None``; returns those that hold then.
 
     They must make sense together and with the settings; else nothing is changed.

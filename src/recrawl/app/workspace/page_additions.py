@@ -14,7 +14,7 @@ from recrawl.formats.seeds import parse_seed
 
 if TYPE_CHECKING:
     from recrawl.model import IntArray
-    from recrawl.store.base import Store
+    from recrawl.store.base import PageTable, ScheduleStore
 
 
 HOME = '{"home": "yes"}'
@@ -95,7 +95,7 @@ def check_files(wanted: Iterable[PageToAdd], folders: Sequence[Path]) -> None:
             raise InputError(f"{path} is not a file.", "Check the path.")
 
 
-def check_names(store: Store, wanted: Iterable[PageToAdd]) -> None:
+def check_names(store: ScheduleStore, wanted: Iterable[PageToAdd]) -> None:
     """Refuse a source that has the page of another one: pages whose URLs differ only in case are one.
 
     Raises:
@@ -114,7 +114,7 @@ def check_names(store: Store, wanted: Iterable[PageToAdd]) -> None:
             )
 
 
-def check_methods(store: Store) -> None:
+def check_methods(store: ScheduleStore) -> None:
     """Refuse to set out without the access methods of all pages: one may come from a package that is gone.
 
     Raises:
@@ -127,12 +127,12 @@ def check_methods(store: Store) -> None:
         methods.get(name)
 
 
-def unknown(store: Store, wanted: Sequence[PageToAdd]) -> int:
+def unknown(store: PageTable, wanted: Sequence[PageToAdd]) -> int:
     """How many of them the store does not know yet."""
     return sum(store.find(one.url) is None for one in wanted)
 
 
-def put(store: Store, wanted: Sequence[PageToAdd], importance: float, now: float) -> int:
+def put(store: ScheduleStore, wanted: Sequence[PageToAdd], importance: float, now: float) -> int:
     """Add them; how many are new, or count from now on."""
     import numpy as np
 
@@ -152,7 +152,7 @@ def put(store: Store, wanted: Sequence[PageToAdd], importance: float, now: float
     return added
 
 
-def _set_sources(store: Store, wanted: Sequence[PageToAdd], ids: Sequence[int]) -> None:
+def _set_sources(store: ScheduleStore, wanted: Sequence[PageToAdd], ids: Sequence[int]) -> None:
     from recrawl.fetch.access.access_methods import PLAIN
 
     ways: dict[tuple[str, str], list[int]] = {}

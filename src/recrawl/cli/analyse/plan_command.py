@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from recrawl.app.workspace.configuration import Configuration
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.model import FloatArray
-    from recrawl.store.base import Store
+    from recrawl.store.base import PageTable, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,7 +330,7 @@ def crawl_of(
     return crawl, hosts.all_times.take(rows), names
 
 
-def _wanted(store: Store, urls: str, host: str | None) -> Counter[str]:
+def _wanted(store: PageTable, urls: str, host: str | None) -> Counter[str]:
     """How many URLs each host has."""
     from pathlib import Path
 

@@ -35,14 +35,14 @@ from recrawl.cli.tables import command_provenance, print_json, print_table
 from recrawl.errors import InputError
 from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
 from recrawl.formats.atomic_files import complete_file, told
-from recrawl.store.base import Store
+from recrawl.store.base import HistoryStore, Store
 from recrawl.time import format_duration
 from recrawl.transfer.composite_survey import MOST_PAGES
 
 if TYPE_CHECKING:
     from recrawl.app.assess.assess_sources import ReadOptions, TemporaryArchive
     from recrawl.app.provenance import Provenance
-    from recrawl.store.base import Store
+    from recrawl.store.base import HistoryStore, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def tables(found: ArchiveAssessment) -> dict[str, Columns]:
 
 
 def write_answer(
-    store: Store, found: ArchiveAssessment, archive: TemporaryArchive | None, wanted: AssessOutputs
+    store: HistoryStore, found: ArchiveAssessment, archive: TemporaryArchive | None, wanted: AssessOutputs
 ) -> list[Path]:
     """Write the requested files and return their paths."""
     written: list[Path] = []

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
     from recrawl.app.site_capture.capture_run import CaptureForecast
     from recrawl.app.workspace.workspace import Workspace
-    from recrawl.store.base import Store
+    from recrawl.store.base import HistoryStore, PageTable, Store
     from recrawl.store.store_values import SiteCapture
 
 
-def print_report(store: Store, report: CaptureReport, json_output: bool) -> None:
+def print_report(store: PageTable, report: CaptureReport, json_output: bool) -> None:
     """Print the quality statement, as text or as stored JSON."""
     if json_output:
         print_json(json.loads(report.capture.statement))
@@ -48,7 +48,7 @@ def print_report(store: Store, report: CaptureReport, json_output: bool) -> None
         typer.echo(line)
 
 
-def print_stated(store: Store, folder: Path, number: int, json_output: bool) -> None:
+def print_stated(store: HistoryStore, folder: Path, number: int, json_output: bool) -> None:
     """Print the quality statement of a finished capture."""
     known = {capture.id: capture for capture in store.site_captures()}
     if number not in known:
@@ -60,7 +60,7 @@ def print_stated(store: Store, folder: Path, number: int, json_output: bool) -> 
     print_report(store, report_of(store, capture, _course(store, capture)), json_output)
 
 
-def print_captures(store: Store, json_output: bool) -> None:
+def print_captures(store: HistoryStore, json_output: bool) -> None:
     """Print all captures of the workspace, oldest first."""
     captures = store.site_captures()
     if json_output:
@@ -81,7 +81,7 @@ def print_captures(store: Store, json_output: bool) -> None:
     print_table(columns, rows, right=("id", "pages", "coherent", "changed", "missing"))
 
 
-def _course(store: Store, capture: SiteCapture) -> CaptureCourse | None:
+def _course(store: HistoryStore, capture: SiteCapture) -> CaptureCourse | None:
     """The course of a finished capture; ``None``, with a message, if this version of the strategy has another."""
     try:
         return course_of(capture, store.site_log(capture.id))

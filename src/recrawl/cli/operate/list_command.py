@@ -16,7 +16,7 @@ from recrawl.errors import ConfigError
 
 if TYPE_CHECKING:
     from recrawl.model import Visits
-    from recrawl.store.base import Store
+    from recrawl.store.base import HistoryStore, PageTable, Store
 
 
 EXAMPLES = """
@@ -146,11 +146,11 @@ def _pages(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
     }, how_many(total, limit)
 
 
-def _visits(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
+def _visits(store: HistoryStore, host: int | None, limit: int) -> tuple[Columns, str]:
     return _as_columns(store, store.latest_visits(limit + 1, host=host), limit)
 
 
-def _misdated(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
+def _misdated(store: HistoryStore, host: int | None, limit: int) -> tuple[Columns, str]:
     import numpy as np
 
     visits = store.misdated_visits()
@@ -161,7 +161,7 @@ def _misdated(store: Store, host: int | None, limit: int) -> tuple[Columns, str]
     return _as_columns(store, visits.take(np.lexsort((visits.page, -visits.time))), limit)
 
 
-def _as_columns(store: Store, found: Visits, limit: int) -> tuple[Columns, str]:
+def _as_columns(store: PageTable, found: Visits, limit: int) -> tuple[Columns, str]:
     """The first of these visits, and whether there are more."""
     from recrawl.app.status.work_lists import in_words
     from recrawl.model import Outcome, Verdict

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from recrawl.model import IntArray
-    from recrawl.store.base import Store
+    from recrawl.store.base import PageTable
 
 
 EXAMPLES = """
@@ -61,7 +61,7 @@ def tell(hosts: list[str], workspace: Path, assignments: list[str], *, paused: b
         typer.echo(f"Hosts that are still paused by name: {', '.join(still)}.")
 
 
-def _ids(store: Store, hosts: list[str]) -> IntArray:
+def _ids(store: PageTable, hosts: list[str]) -> IntArray:
     import numpy as np
 
     from recrawl.app.rates.belief_table import host_id
@@ -69,6 +69,6 @@ def _ids(store: Store, hosts: list[str]) -> IntArray:
     return np.array([host_id(store, host) for host in hosts], dtype=np.int64)
 
 
-def _still_paused(store: Store) -> list[str]:
+def _still_paused(store: PageTable) -> list[str]:
     hosts = store.hosts()
     return [name for name, paused in zip(hosts.name, hosts.paused.tolist(), strict=True) if paused]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from recrawl.fetch.robots_cache import HostRobots
-    from recrawl.store.base import Store
+    from recrawl.store.base import PageTable, ScheduleStore
 
 
 EXAMPLES = """
@@ -87,7 +87,7 @@ def robots(  # noqa: PLR0913 - its options
     _print(host, product, found, url, now)
 
 
-def _ready_at(store: Store, host: str) -> float:
+def _ready_at(store: PageTable, host: str) -> float:
     """The earliest time of the next request to the host, seconds since the epoch; an error if the host is unknown."""
     import numpy as np
 
@@ -99,7 +99,7 @@ def _ready_at(store: Store, host: str) -> float:
     return float(store.hosts(np.array([number])).ready_at[0])
 
 
-def _known(store: Store, origins: Sequence[str], product: str, cap: float) -> list[_OriginRules]:
+def _known(store: ScheduleStore, origins: Sequence[str], product: str, cap: float) -> list[_OriginRules]:
     from recrawl.fetch.robots_cache import rules_of
 
     found = []

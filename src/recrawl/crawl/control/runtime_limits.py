@@ -30,7 +30,7 @@ from recrawl.errors import ConfigError, StoreError
 from recrawl.model import IntArray, Outcome
 from recrawl.schedule.frontier.token_bucket import VisitTokenBucket, memory, replayed
 from recrawl.schedule.politeness.host_politeness import PolitenessRules
-from recrawl.store.base import Store
+from recrawl.store.base import HistoryStore, ScheduleStore
 from recrawl.time import Clock
 
 READ_EVERY = 2.0
@@ -60,7 +60,7 @@ class RuntimeLimits:
 class LimitsWatcher:
     """Reads the controls now and then, and returns what changed."""
 
-    def __init__(self, store: Store, orders: Callable[[Mapping[str, str]], RuntimeLimits]) -> None:
+    def __init__(self, store: ScheduleStore, orders: Callable[[Mapping[str, str]], RuntimeLimits]) -> None:
         """``orders`` makes limits from values by settings key."""
         self._store = store
         self._orders = orders
@@ -113,17 +113,17 @@ def limits(told: Mapping[str, str]) -> dict[str, str]:
     return {name.removeprefix(_LIMIT): text for name, text in told.items() if name.startswith(_LIMIT)}
 
 
-def set_limit(store: Store, key: str, text: str | None, now: float) -> None:
+def set_limit(store: ScheduleStore, key: str, text: str | None, now: float) -> None:
     """Set a limit for all workers, or remove it (``None``)."""
     store.set_control(_LIMIT + key, text, now)
 
 
-def set_paused(store: Store, now: float, *, paused: bool) -> None:
+def set_paused(store: ScheduleStore, now: float, *, paused: bool) -> None:
     """Pause or resume the whole crawl."""
     store.set_control(_PAUSED, "1" if paused else None, now)
 
 
-def set_hosts_paused(store: Store, hosts: IntArray, now: float, *, paused: bool) -> None:
+def set_hosts_paused(store: ScheduleStore, hosts: IntArray, now: float, *, paused: bool) -> None:
     """Pause or resume hosts. Workers return the pages of paused hosts at their next read."""
     (store.pause if paused else store.resume)(np.unique(hosts))
     store.set_control(_HOSTS, repr(now), now)
@@ -152,7 +152,7 @@ class _Count:
 class SharedBudget:
     """How many visits this worker may start. A budget kept on average (``burst`` infinite) allows any number."""
 
-    def __init__(self, store: Store, clock: Clock, misdated: int = 0) -> None:
+    def __init__(self, store: HistoryStore, clock: Clock, misdated: int = 0) -> None:
         """``misdated`` visits were made lately at an unknown time: they are subtracted at first."""
         self._misdated = misdated
         self._store = store

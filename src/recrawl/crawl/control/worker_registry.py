@@ -25,7 +25,7 @@ from typing import BinaryIO
 
 from recrawl.errors import InputError
 from recrawl.formats.warc.warc_repair import is_at, lock
-from recrawl.store.base import Store
+from recrawl.store.base import ScheduleStore
 
 WORKERS = "workers"
 """The folder of a workspace with a file for each worker."""
@@ -131,7 +131,7 @@ class _SeenWorker:
 class WorkerRegistry:
     """Reports for one worker, and reads the reports of the others."""
 
-    def __init__(self, store: Store, worker: str, elapsed: Callable[[], float] | None = None) -> None:
+    def __init__(self, store: ScheduleStore, worker: str, elapsed: Callable[[], float] | None = None) -> None:
         """``elapsed`` returns steady seconds; without it the time of each call is used."""
         self._store = store
         self._worker = worker

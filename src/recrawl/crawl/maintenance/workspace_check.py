@@ -19,7 +19,7 @@ from recrawl.crawl.control.worker_registry import WORKERS, is_alive, live_worker
 from recrawl.crawl.maintenance.archive_check import ArchiveCheck, SampleCoverage
 from recrawl.crawl.worker.outages import give_back
 from recrawl.formats.atomic_files import find_abandoned, remove_abandoned
-from recrawl.store.base import ClockHorizon, Store, Tell
+from recrawl.store.base import ClockHorizon, ScheduleStore, Store, Tell
 
 EXAMPLES = 5
 """Maximum examples of each kind of finding."""
@@ -257,7 +257,7 @@ def _check_engine(store: Store, findings: CheckFindings, scope: CheckScope) -> N
         findings.add("index_damaged", of_indexes, len(of_indexes), repaired)
 
 
-def _check_leases(store: Store, folder: Path, now: float, findings: CheckFindings, scope: CheckScope) -> None:
+def _check_leases(store: ScheduleStore, folder: Path, now: float, findings: CheckFindings, scope: CheckScope) -> None:
     """Find leases of dead workers, and workers that were killed.
 
     A worker that started or stopped meanwhile is not reported: its leases are not in both lists.

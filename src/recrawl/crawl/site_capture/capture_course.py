@@ -42,7 +42,7 @@ from recrawl.crawl.site_capture.capture_order import CaptureOrder
 from recrawl.crawl.visit.scope import PagePosition, SiteScope, trap
 from recrawl.errors import StoreError
 from recrawl.model import ANSWERED, AnyArray, FloatArray, IntArray, Outcome, Verdict
-from recrawl.store.base import Store
+from recrawl.store.base import HistoryStore
 from recrawl.store.store_values import SiteCapture, SiteLog
 from recrawl.urls import address
 
@@ -305,7 +305,7 @@ class CaptureReport:
     """What the strategy can prove of its plan, made before the first visit."""
 
 
-def report_of(store: Store, capture: SiteCapture, course: CaptureCourse | None = None) -> CaptureReport:
+def report_of(store: HistoryStore, capture: SiteCapture, course: CaptureCourse | None = None) -> CaptureReport:
     """The report of a capture from its recorded steps. O(pages + steps).
 
     ``course`` is the one that made these steps; without it the pages that the strategy gave up are unknown.
@@ -408,7 +408,7 @@ def _last_observations(log: SiteLog, *, revisit: bool) -> _PhaseObservations:
     return observations
 
 
-def _found(store: Store, page: IntArray, visit: FloatArray, again: _PhaseObservations) -> IntArray:
+def _found(store: HistoryStore, page: IntArray, visit: FloatArray, again: _PhaseObservations) -> IntArray:
     """The outcomes of the revisits. A change that another visit saw between visit and revisit counts, too."""
     found = np.where(again.outcome == Outcome.GONE, RevisitResult.MISSING, again.verdict)
     found[~again.made | (again.outcome > ANSWERED)] = RevisitResult.UNKNOWN

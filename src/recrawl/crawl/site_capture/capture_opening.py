@@ -30,7 +30,7 @@ from recrawl.model import Capture, IntArray
 from recrawl.model.visits import NOT_ALLOWED
 from recrawl.parse.parse_pool import ParsePool
 from recrawl.schedule.politeness.host_politeness import Politeness
-from recrawl.store.base import Store
+from recrawl.store.base import ScheduleStore, Store
 from recrawl.time import Clock
 from recrawl.urls import address, host_of
 
@@ -38,7 +38,9 @@ from recrawl.urls import address, host_of
 class CaptureSlots:
     """Waits for the next slot, and can be stopped. For one task."""
 
-    def __init__(self, clock: Clock, politeness: Politeness, store: Store, ip_gate: IpGate | None = None) -> None:
+    def __init__(
+        self, clock: Clock, politeness: Politeness, store: ScheduleStore, ip_gate: IpGate | None = None
+    ) -> None:
         self._clock = clock
         self._politeness = politeness
         self._store = store

@@ -65,7 +65,7 @@ from recrawl.formats.atomic_files import waits_for
 from recrawl.model import ANSWERED, Capture, FloatArray, IntArray, Outcome, Visits
 from recrawl.parse.parse_pool import ParsePool
 from recrawl.schedule.politeness.host_politeness import Politeness
-from recrawl.store.base import Store
+from recrawl.store.base import HistoryStore, Store
 from recrawl.store.store_values import (
     FoundPages,
     SiteCapture,
@@ -94,7 +94,12 @@ class StepRecorder:
     """Writes the steps of a capture to the archive and the store."""
 
     def __init__(
-        self, store: Store, archive: ResponseArchive, rates: Rates, classifier: ChangeClassifier, faults: FaultReporter
+        self,
+        store: HistoryStore,
+        archive: ResponseArchive,
+        rates: Rates,
+        classifier: ChangeClassifier,
+        faults: FaultReporter,
     ) -> None:
         self._store = store
         self._faults = faults

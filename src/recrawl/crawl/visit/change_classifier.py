@@ -56,7 +56,7 @@ from recrawl.model import ANSWERED, Capture, IntArray, Outcome, Validators, Verd
 from recrawl.model.noise_counts import WHOLE_HOST
 from recrawl.parse.parse_pool import ParsePool
 from recrawl.parse.pooled_classification import classified_unread, log_unread, undecided
-from recrawl.store.base import Store
+from recrawl.store.base import HistoryStore
 from recrawl.store.store_values import LearnedFacts, ValidatorCounts
 from recrawl.time import MINUTE
 
@@ -132,7 +132,7 @@ class ChangeClassifier:
 
     def __init__(
         self,
-        store: Store,
+        store: HistoryStore,
         rules: ClassifierRules | None = None,
         log: JsonLinesLog | None = None,
         pool: ParsePool | None = None,

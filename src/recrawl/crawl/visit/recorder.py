@@ -39,7 +39,7 @@ from recrawl.formats.atomic_files import waits_for
 from recrawl.formats.site_claims_format import ClaimedPage
 from recrawl.model import Capture, FloatArray, IntArray, Validators, Visits
 from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
-from recrawl.store.base import Store
+from recrawl.store.base import HistoryStore, PageTable, Store
 from recrawl.store.store_values import (
     CaptureRecord,
     LearnedFacts,
@@ -524,7 +524,7 @@ class Recorder:
         self._store.add_claims(last_modified_claims(said))
 
 
-def announce(store: Store, scheduler: RevisitScheduler, page: IntArray, time: FloatArray) -> tuple[IntArray, bool]:
+def announce(store: PageTable, scheduler: RevisitScheduler, page: IntArray, time: FloatArray) -> tuple[IntArray, bool]:
     """Signal changes of pages to a scheduler; return the pages to visit, and whether the policy uses signals."""
     known = store.pages(np.unique(page))
     wanted = known.take(known.importance > 0)
@@ -545,7 +545,7 @@ def _reasons(batch: Sequence[VisitDone]) -> list[str] | None:
     return [visited.reason if visited.is_our_fault else "" for visited in batch]
 
 
-def recall(store: Store, pages: IntArray, validators: Sequence[Validators]) -> list[PageState | None]:
+def recall(store: HistoryStore, pages: IntArray, validators: Sequence[Validators]) -> list[PageState | None]:
     """The state of each page for the change detector: its last version and its links. A few queries for all."""
     read = np.array([last.links_read_at > -math.inf for last in validators], dtype=np.bool_)
     links, fingerprints = store.outlinks(pages[read]), store.fingerprints(pages)

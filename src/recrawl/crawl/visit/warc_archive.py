@@ -35,7 +35,7 @@ from recrawl.formats.warc.warc_records import (
 )
 from recrawl.formats.warc.warc_writer import WarcPlace, WarcWriter
 from recrawl.model import Capture, Outcome, Validators, Verdict
-from recrawl.store.base import Store
+from recrawl.store.base import CaptureIndex
 from recrawl.store.store_values import CaptureRecord
 from recrawl.time import Clock
 
@@ -146,7 +146,7 @@ class WarcArchive:
     def __init__(
         self,
         writer: WarcWriter,
-        store: Store,
+        store: CaptureIndex,
         on_auxiliary: Callable[[Capture, str], None] = lambda _capture, _hops: None,
         read: Callable[[str, int], Capture | None] = lambda _file, _offset: None,
     ) -> None:

@@ -48,7 +48,7 @@ from recrawl.model import IntArray, Visits
 from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
 from recrawl.schedule.politeness.host_politeness import Politeness, PolitenessRules
 from recrawl.schedule.politeness.retry import Backoff
-from recrawl.store.base import Store
+from recrawl.store.base import ScheduleStore, Store
 from recrawl.time import MINUTE
 
 _NICE = 10
@@ -192,7 +192,7 @@ def _serve(
     give_back_memory()
 
 
-def _write(store: Store, move: DueMove) -> None:
+def _write(store: ScheduleStore, move: DueMove) -> None:
     """Write due times, host by host, and pause after each write for as long as it took."""
     by_host = np.lexsort((move.page, move.host))
     for some in parts_of(move.take(by_host), _ROWS):

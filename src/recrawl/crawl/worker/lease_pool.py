@@ -24,7 +24,7 @@ from recrawl.errors import StoreError
 from recrawl.model import IntArray
 from recrawl.schedule.frontier.frontier_heaps import Fetches
 from recrawl.schedule.frontier.host_frontier import Frontier
-from recrawl.store.base import Store
+from recrawl.store.base import ScheduleStore
 from recrawl.store.store_values import LeasedPages
 
 _NONE: Mapping[int, tuple[str, str]] = MappingProxyType({})
@@ -47,7 +47,7 @@ class LeasePool:
     """Leases of one worker: taken when there is room, renewed in time, returned at the end."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - sizes and durations
-        self, worker: str, store: Store, size: int, per_host: int, lease_time: float, poll: float
+        self, worker: str, store: ScheduleStore, size: int, per_host: int, lease_time: float, poll: float
     ) -> None:
         self._worker = worker
         self._store = store

@@ -37,7 +37,7 @@ from recrawl.formats.warc.warc_repair import Keeper, Span
 from recrawl.formats.warc.warc_stream import record_at
 from recrawl.model.visits import EMPTY, NO_NAME_SERVER, NO_ROUTE, TOO_SLOW
 from recrawl.schedule.politeness.retry import Backoff
-from recrawl.store.base import Store
+from recrawl.store.base import CaptureIndex, PageTable, ScheduleStore
 from recrawl.time import MINUTE
 
 _OVERLOADED = (429, 502, 503, 504)
@@ -257,7 +257,7 @@ _MOST = 10_000
 _CAPTURES = frozenset({"response", "revisit", "resource"})
 
 
-def give_back(store: Store, folder: Path, now: float, pause: float) -> list[str]:
+def give_back(store: ScheduleStore, folder: Path, now: float, pause: float) -> list[str]:
     """Return the leases of workers that died in a workspace and remove them from the worker registry; their names.
 
     They may have requested a host just before, so those hosts pause first: as long as they ask for, at least ``pause``
@@ -271,7 +271,7 @@ def give_back(store: Store, folder: Path, now: float, pause: float) -> list[str]
     return dead
 
 
-def acknowledged_by(store: Store) -> Keeper:
+def acknowledged_by(store: CaptureIndex) -> Keeper:
     """Keeps a file up to the last record that the store acknowledges, and later records that belong to no page.
 
     Robots.txt, sitemaps and documents about the archive are not visits, and stay. A file with nothing but its first
@@ -303,6 +303,6 @@ def _headers(file: BinaryIO, start: int) -> dict[str, str]:
     return headers
 
 
-def _is_of_a_page(store: Store, headers: dict[str, str]) -> bool:
+def _is_of_a_page(store: PageTable, headers: dict[str, str]) -> bool:
     """Whether a record is a capture of a page."""
     return headers.get("WARC-Type") in _CAPTURES and store.find(headers.get("WARC-Target-URI", "")) is not None

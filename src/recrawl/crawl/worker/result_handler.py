@@ -51,7 +51,7 @@ from recrawl.formats.atomic_files import waits_for
 from recrawl.model import Capture, Outcome, Validators, Visit
 from recrawl.model.visits import BROKEN_OFF, NOT_ALLOWED
 from recrawl.schedule.politeness.host_politeness import Politeness
-from recrawl.store.base import Store
+from recrawl.store.base import ScheduleStore
 from recrawl.time import MINUTE
 from recrawl.urls import host_of
 
@@ -84,7 +84,7 @@ class ResultHandler:
     def __init__(  # noqa: PLR0913 - the parts it notifies
         self,
         *,
-        store: Store,
+        store: ScheduleStore,
         politeness: Politeness,
         ready_queue: ReadyQueue,
         visitor: Visitor,

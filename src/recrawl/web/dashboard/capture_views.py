@@ -22,7 +22,7 @@ import numpy as np
 from recrawl.app.assess.site_pages import pages_of_capture
 from recrawl.assess.capture_statement import outcome_counts
 from recrawl.model import Outcome, Verdict
-from recrawl.store.base import Store
+from recrawl.store.base import HistoryStore, Store
 from recrawl.store.store_values import SiteCapture, SiteStep
 from recrawl.web.dashboard.routes import (
     LARGEST,
@@ -213,7 +213,7 @@ class FinishedRows:
         others = np.array([number for number in numbers if number not in found], np.int64)
         return found | {one.id: self.row(store, one, works) for one in store.site_captures(only=others)}
 
-    def row(self, store: Store, capture: SiteCapture, works: Sequence[CaptureJob]) -> dict[str, Any]:
+    def row(self, store: HistoryStore, capture: SiteCapture, works: Sequence[CaptureJob]) -> dict[str, Any]:
         """The row of one capture."""
         with self._lock:
             kept = self._kept.get(capture.id)
@@ -351,13 +351,13 @@ def captures_actions(stores: StorePool, desk: CaptureDesk) -> list[Action]:
     ]
 
 
-def _find(store: Store, number: int) -> SiteCapture:
+def _find(store: HistoryStore, number: int) -> SiteCapture:
     for capture in store.site_captures(only=np.array([number])):
         return capture
     raise RefusedError(f"There is no capture {number}.", "See the list of captures.", status=404)
 
 
-def _row(store: Store, capture: SiteCapture, works: Sequence[CaptureJob]) -> dict[str, Any]:
+def _row(store: HistoryStore, capture: SiteCapture, works: Sequence[CaptureJob]) -> dict[str, Any]:
     """One capture: how far it is, and how it came out."""
     counts = store.site_counts(capture.id)
     at_work = next((work.state for work in works if work.site == capture.site), "")

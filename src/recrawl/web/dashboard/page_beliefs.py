@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from recrawl.app.workspace.workspace import Workspace
-    from recrawl.store.base import Store
+    from recrawl.store.base import PageTable, Store
 
 SAMPLE = 20_000
 """Pages that teach, at most."""
@@ -51,7 +51,7 @@ class LearnedPages:
         """Of the intervals of all pages that teach, per second."""
         return self.known.interval()
 
-    def rates(self, store: Store, visits: Visits) -> FloatArray:
+    def rates(self, store: PageTable, visits: Visits) -> FloatArray:
         """Changes per second of each page that was observed in these visits, by ascending id; NaN if not known.
 
         O(visits + log n) for pages that teach.

@@ -40,7 +40,7 @@ from recrawl.web.parent_watch import end_with_parent
 
 if TYPE_CHECKING:
     from recrawl.app.workspace.workspace import Workspace
-    from recrawl.store.base import Store
+    from recrawl.store.base import PageTable, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def survey_of(place: Workspace, store: Store, now: float) -> PlanSurvey:
     )
 
 
-def _facts(store: Store, outlook: PlanOutlook, known: BeliefTable, p_changed: FloatArray) -> dict[str, Any]:
+def _facts(store: PageTable, outlook: PlanOutlook, known: BeliefTable, p_changed: FloatArray) -> dict[str, Any]:
     """The overall plan: the threshold, three budgets, unmet requests, upcoming fetches."""
     objective = outlook.settings.schedule.objective
     buys = what_if(outlook, known)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from recrawl.app.workspace.workspace import Workspace
-    from recrawl.store.base import Store
+    from recrawl.store.base import PageTable
     from recrawl.web.dashboard.plan_survey import PlanSurvey
     from recrawl.web.dashboard.stale_cache import StorePool
 
@@ -236,7 +236,7 @@ class WorkspaceDashboard:
         return failure_words(status)
 
 
-def _page(store: Store, page: int) -> Any:  # noqa: ANN401 - a Page
+def _page(store: PageTable, page: int) -> Any:  # noqa: ANN401 - a Page
     from recrawl.model import Page
 
     ids = np.array([page])

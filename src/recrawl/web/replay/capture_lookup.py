@@ -12,7 +12,7 @@ from recrawl.formats.memento.timemap import MapPage, TimeMap, TimeMapMemento
 from recrawl.formats.memento.timemap_writer import PAGE_SIZE, ArchiveUris, to_cdxj, to_json, to_link
 from recrawl.model import Page
 from recrawl.store.archived_copies import Kept, some_of, walk
-from recrawl.store.base import Store
+from recrawl.store.base import CaptureIndex, PageTable, Store
 from recrawl.time import to_timestamp14
 from recrawl.urls import address
 from recrawl.web.replay.replay_urls import RefusalError
@@ -33,7 +33,7 @@ class FoundCapture:
     after: float | None
 
 
-def page_of(store: Store, url: str) -> Page:
+def page_of(store: PageTable, url: str) -> Page:
     """The page of a requested URL."""
     if address(url) is None:
         raise RefusalError(f"{url[:200]!r} is not a URL of a web page. Example: http://example.org/.")
@@ -127,7 +127,7 @@ class TimeMapQuery(NamedTuple):
     """Mementos in a page, at most."""
 
 
-def time_map(store: Store, uris: ArchiveUris, query: TimeMapQuery) -> TimeMapPage:
+def time_map(store: CaptureIndex, uris: ArchiveUris, query: TimeMapQuery) -> TimeMapPage:
     """A page of the map of a URL. O(number · size)."""
     url, form, number, size = query
     if form not in MEDIA_TYPES:
@@ -153,7 +153,7 @@ def time_map(store: Store, uris: ArchiveUris, query: TimeMapQuery) -> TimeMapPag
     return TimeMapPage(_written(whole, uris, form), MEDIA_TYPES[form], ends.count)
 
 
-def _cuts(store: Store, page: Page, number: int, size: int) -> tuple[list[list[float]], bool]:
+def _cuts(store: CaptureIndex, page: Page, number: int, size: int) -> tuple[list[list[float]], bool]:
     """The times on the first pages of a TimeMap, each second once, up to the requested page; whether more follow."""
     cuts: list[list[float]] = []
     start = -math.inf

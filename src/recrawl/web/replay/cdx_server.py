@@ -15,7 +15,7 @@ from recrawl.errors import require
 from recrawl.formats.memento.timemap_writer import ArchiveUris
 from recrawl.formats.warc.warc_records import base32
 from recrawl.store.archived_copies import MOST_SEARCHED, Kept, original_among
-from recrawl.store.base import Store
+from recrawl.store.base import CaptureIndex, Store
 from recrawl.store.store_values import REVISIT, CaptureColumns, KeyedCaptures, KeyRange
 from recrawl.time import to_http_date, to_timestamp14
 from recrawl.urls import address
@@ -304,12 +304,12 @@ def answer(store: Store, query: CdxRequest) -> CdxResult:
     return CdxResult(_resolved(store, lines) if query.resolve else lines, resume_key(*place) if place else "")
 
 
-def pages_of(store: Store, query: CdxRequest) -> int:
+def pages_of(store: CaptureIndex, query: CdxRequest) -> int:
     """How many pages the whole answer has."""
     return math.ceil(store.count_by_key(query.keys) / (query.page_size * BLOCK_LINES))
 
 
-def _walked(store: Store, query: CdxRequest) -> tuple[list[IndexLine], tuple[str, float] | None]:
+def _walked(store: CaptureIndex, query: CdxRequest) -> tuple[list[IndexLine], tuple[str, float] | None]:
     """Lines up to the limit, and behind which key and time more may follow."""
     plain = not query.filters and not query.collapses
     wanted = query.limit + 1 if plain else math.inf
@@ -333,7 +333,7 @@ def _walked(store: Store, query: CdxRequest) -> tuple[list[IndexLine], tuple[str
     return kept[0 if plain else query.offset :], keys.beyond
 
 
-def _closest(store: Store, query: CdxRequest, at: float) -> Iterator[IndexLine]:
+def _closest(store: CaptureIndex, query: CdxRequest, at: float) -> Iterator[IndexLine]:
     """Captures of one page by their distance from a moment, of two the earlier."""
     page = store.find(query.exact)
     if page is None:

@@ -29,7 +29,7 @@ from recrawl.model import Capture
 from recrawl.parse.parse_pool import ParsePool
 from recrawl.parse.pooled_classification import new_parse_pool
 from recrawl.store.archived_copies import Kept, kept_of
-from recrawl.store.base import Store
+from recrawl.store.base import ScheduleStore, Store
 from recrawl.store.open import open_store
 from recrawl.transfer.archive_import import CleaningRules, Importer
 from recrawl.transfer.composite_reader import CapturedPage, CompositeReader, embeds_apart
@@ -179,7 +179,7 @@ class IndexIngest:
             importer.judge()
         return IngestedLines(taken.accepted, report.bad)
 
-    def _schedule(self, store: Store, batches: Sequence[Any]) -> None:
+    def _schedule(self, store: ScheduleStore, batches: Sequence[Any]) -> None:
         """Have the pages that lines name visited from now on, those included that were only known before."""
         for batch in batches:
             urls: list[str] = batch.column("url").unique().to_pylist()

@@ -11,7 +11,7 @@ from recrawl.assess.archive_quality import ArchiveQuality
 from recrawl.assess.changes_over_time import CrawlSteps, PageOutcome, SeenLinks, crawl_changes, crawl_steps
 from recrawl.model import BoolArray, FloatArray, IntArray
 from recrawl.model.plurals import counted
-from recrawl.store.base import Store
+from recrawl.store.base import HistoryStore
 from recrawl.time import format_duration
 from recrawl.web.html_templates import when
 from recrawl.web.report.report_page import Figure, Section
@@ -32,7 +32,7 @@ _NAMES = {
 }
 
 
-def areas_section(store: Store, quality: ArchiveQuality, sites: list[str], mime: list[str]) -> Section:
+def areas_section(store: HistoryStore, quality: ArchiveQuality, sites: list[str], mime: list[str]) -> Section:
     """Changes of all hosts from one period to the next, and of each of the most observed hosts.
 
     ``mime`` is that of each page, row by row.
@@ -96,7 +96,7 @@ def media_kind(mime: str) -> int:
     return _IMAGE if mime.startswith("image/") else _OTHER
 
 
-def _links(store: Store, quality: ArchiveQuality, rows: BoolArray) -> SeenLinks:
+def _links(store: HistoryStore, quality: ArchiveQuality, rows: BoolArray) -> SeenLinks:
     observations = quality.observations
     page = observations.page[rows]
     parts = [store.outlinks(page[start : start + _PAGES_AT_ONCE]) for start in range(0, len(page), _PAGES_AT_ONCE)]

@@ -46,7 +46,7 @@ from recrawl.estimate.operational.factor_state import TimeFactor, fit
 from recrawl.estimate.operational.operational_posterior import places_of
 from recrawl.estimate.operational.operational_tables import HOURS
 from recrawl.model import BoolArray, FloatArray, IntArray, Verdict
-from recrawl.store.base import Store
+from recrawl.store.base import HistoryStore, PageTable, Store
 from recrawl.store.store_values import SiteCapture
 from recrawl.time import DAY
 from recrawl.web.report import site_graph
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 EXTRAS = ReportExtras(site_graph.SCRIPTS, site_graph.STYLES)
 
 
-def statement_section(store: Store, capture: SiteCapture) -> Section:
+def statement_section(store: HistoryStore, capture: SiteCapture) -> Section:
     """The statement in words; of a capture that is not finished, that it is not."""
     title = f"Capture {capture.id}"  # short, for the navigation bar; its site is named below
     if not capture.is_finished:
@@ -233,7 +233,11 @@ def _drawn(store: Store, found: ArchiveAssessment, capture: int | None, mime: li
 
 
 def _holdings(
-    store: Store, found: ArchiveAssessment, wanted: ReportScope, archive: TemporaryArchive | None, mime: list[str]
+    store: HistoryStore,
+    found: ArchiveAssessment,
+    wanted: ReportScope,
+    archive: TemporaryArchive | None,
+    mime: list[str],
 ) -> Holdings:
     observations = found.quality.observations
     visits = store.visits()
@@ -257,7 +261,7 @@ def _holdings(
     )
 
 
-def _sites_of(store: Store, page: IntArray, sites: list[str]) -> IntArray:
+def _sites_of(store: PageTable, page: IntArray, sites: list[str]) -> IntArray:
     """The number of the host of each page, -1 if none of its pages was ever seen."""
     ids, place = np.unique(store.pages(page).host if len(page) else np.empty(0, np.int64), return_inverse=True)
     number = {name: number for number, name in enumerate(sites)}
