@@ -138,8 +138,8 @@ def workspace_store(place: Workspace, bar: ProgressBars) -> Iterator[Store]:
     """
     import numpy as np
 
-    from recrawl.store.copies import copy_sqlite
     from recrawl.store.open import open_store, sqlite_path
+    from recrawl.store.store_copy import copy_sqlite
 
     given = [name for name, origin in place.configuration.origins.items() if origin.kind == "flag"]
     judged = [name for name in given if name.startswith("detect.")]

@@ -35,7 +35,8 @@ from recrawl.formats.warc.archive_stream import member_end
 from recrawl.formats.warc.warc_repair import OPEN, lock, sync_folder
 from recrawl.formats.warc.warc_stream import record_at
 from recrawl.store.base import Tell
-from recrawl.store.copies import (
+from recrawl.store.open import open_store, sqlite_path
+from recrawl.store.store_copy import (
     copy_sqlite,
     dump_command,
     exported_snapshot,
@@ -43,7 +44,6 @@ from recrawl.store.copies import (
     load_command,
     run_program,
 )
-from recrawl.store.open import open_store, sqlite_path
 from recrawl.time import iso_second
 
 MANIFEST = "manifest.json"
