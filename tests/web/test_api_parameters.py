@@ -3,6 +3,7 @@
 import http.client
 import json
 import time
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -196,3 +197,24 @@ def test_whatever_the_document_allows_is_not_refused(asked, document):
         if operation.path not in PROCESSES:
             given(case=operation.as_strategy())(holds)()
     assert seen == set(document["paths"]) - PROCESSES
+
+
+def test_the_reference_lists_every_request_with_its_parameters_and_keys(document):
+    """Whoever reads the page of the documentation misses nothing that the server has."""
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "http-api.md").read_text("utf-8")
+    listed = page[page.index("\n## Dashboard\n") : page.index("\n## Speed\n")]
+    for path, operations in document["paths"].items():
+        if "post" in operations:
+            [row] = [line for line in listed.splitlines() if line.startswith(f"| `{path}` |")]
+            form = operations["post"]["requestBody"]["content"]["application/json"]["schema"]["properties"]
+            assert all(f"`{name}`" in row for name in form if name != "csrf"), path
+            continue
+        if path in {"/healthz", "/readyz"}:
+            assert f"`GET {path}`" in listed
+            continue
+        [_, section] = listed.split(f"### `GET {path}`\n")
+        section = section.partition("\n### ")[0]
+        schema = operations["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+        assert schema.get("required"), f"{path} does not say what it answers"
+        for name in [*(one["name"] for one in operations["get"]["parameters"]), *schema["required"]]:
+            assert f"| `{name}` |" in section, (path, name)

@@ -279,7 +279,13 @@ def _views(
             "The pages of a capture as a tree with the result of each: the data of its graph.",
             tree_of_one,
             parameters=(number,),
-            keys={},
+            keys={
+                "pages": "The pages, as columns.",
+                "parent": "The page above each page, as a position in the columns; -1 for a root.",
+                "drawn": "1 if a page is drawn, 0 if it is folded.",
+                "folded": "Pages that hold folded ones, and how many.",
+                "versions": "Link to the versions of a page, with {id} or {url} in it.",
+            },
         ),
     ]
 
