@@ -117,6 +117,7 @@ def measure_fits(pages: int, seconds: float) -> None:
         command += [word for setting in _SETTINGS for word in ("--set", setting)]
         print(f"{pages:,} pages, {VISITS} visits each")
         _measure_run(command, folder, server, seconds)
+        _measure_start(command, server)
         for wait in (0.1, 0.5, 2.0, 4.0, 8.0):
             process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             time.sleep(wait)
@@ -160,6 +161,29 @@ def _measure_run(command: list[str], folder: Path, server: Web, seconds: float) 
     print(f"  {failed} failed visits, {wrong} times 'no host can be reached'")
     print(f"  memory {tree.most:,.0f} MiB at most, the crawler alone {tree.own:,.0f}; CPU {cpu:.1f} s")
     print(f"  SIGTERM to exit: {took:.2f} s, exit code {code}")
+
+
+def _measure_start(command: list[str], server: Web) -> None:
+    """Start once more, with the due times of an earlier fit in the store; what it takes until the first request."""
+    server.log()
+    began = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not len(server.log()[1]) and process.poll() is None:
+        time.sleep(0.02)
+    took, (own, children) = time.perf_counter() - began, _cpu(process.pid)
+    print(f"  next start: first request after {took:.1f} s; CPU {own:.1f} s, and {children:.1f} s of its subprocesses")
+    _stopped(process)
+
+
+def _cpu(pid: int) -> tuple[float, float]:
+    """CPU seconds of a process, and of its children that run."""
+
+    def of(number: str) -> float:
+        fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return of(str(pid)), sum(of(child) for child in children)
 
 
 def _stopped(process: subprocess.Popen[bytes]) -> tuple[int, float]:

@@ -27,7 +27,15 @@ from recrawl.crawl.visit.warc_archive import NoArchive
 from recrawl.crawl.worker import crawl_worker as driver_module
 from recrawl.crawl.worker import event_loop, fit_process
 from recrawl.crawl.worker.crawl_worker import CrawlWorker, WorkerPace
-from recrawl.crawl.worker.fit_process import FitDone, FitProcess, FitRequest, FittedState, read_state
+from recrawl.crawl.worker.fit_process import (
+    FitDone,
+    FitProcess,
+    FitRequest,
+    FittedState,
+    has_due_times_of,
+    note_fit,
+    read_state,
+)
 from recrawl.crawl.worker.inline_fit import DueBefore, ScheduleFit
 from recrawl.crawl.worker.outages import may_be_our_fault
 from recrawl.detect import ChangeResult, decoded
@@ -203,6 +211,36 @@ def test_a_crawl_that_waits_for_its_first_fit_stops_when_it_is_asked_to(tmp_path
             assert not here.events("policy fitted")
 
     asyncio.run(run())
+
+
+def test_a_crawl_with_due_times_of_an_earlier_fit_does_not_wait_for_another(tmp_path, held):
+    """Pages that are visited before the fit get provisional due times, and those of the fit once it is there."""
+
+    async def run():
+        async with crawl(tmp_path, fits=replace(held, interval=30 * DAY)) as here:
+            note_fit(here.store, here.scheduler.policy.name, here.clock.now())
+            (tmp_path / "hold").touch()
+            task = asyncio.create_task(here.run())
+            await here.visits_go_on(task)
+            assert not here.events("policy fitted")
+            (tmp_path / "hold").unlink()
+            pages = here.store.pages().id
+            soon = here.clock.now() + 20 * DAY
+            await here.until(lambda: here.store.due(pages).min() > soon, task)
+            assert len(here.events("policy fitted")) == 1
+            here.driver.stop()
+            await task
+
+    asyncio.run(run())
+
+
+def test_due_times_of_another_policy_are_not_started_with(tmp_path):
+    with open_store(tmp_path / "store.db", create=True) as store:
+        assert not has_due_times_of(store, "valued-archive")
+        note_fit(store, "uniform", 1.0)
+        assert not has_due_times_of(store, "valued-archive")
+        note_fit(store, "valued-archive", 2.0)
+        assert has_due_times_of(store, "valued-archive")
 
 
 def test_a_fit_process_exits_with_its_parent_and_leaves_nothing_behind(tmp_path, held, monkeypatch):

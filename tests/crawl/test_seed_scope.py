@@ -90,7 +90,7 @@ def test_nothing_lies_around_a_source_and_a_feed_is_no_page(store):
 
 def test_a_host_that_is_full_takes_in_no_more(store):
     store.discover([f"http://a.org/{number}" for number in range(9)], NOW, importance=0.0)
-    recorder = recorder_of(store, HostScope(frozenset({"a.org"})), HostCap(4, {"a.org": 1}))
+    recorder = recorder_of(store, HostScope(frozenset({"a.org"})), HostCap(4, lambda _host: 1))
     recorder.schedule_covered()
     assert len(wanted(store)) == 3
     recorder.schedule_covered()

@@ -164,6 +164,10 @@ class PageTable(Protocol):
         """The id of the host of this name, if it is known."""
         ...
 
+    def host_size(self, name: str) -> int:
+        """How many pages of the host of this name are due at some time. O(pages of the host), from an index alone."""
+        ...
+
 
 class ScheduleStore(PageTable, RobotsCopies, Protocol):
     """The port for leases and schedule: which page is due, who has it, when a host may be asked.

@@ -13,6 +13,9 @@ from recrawl.model import BoolArray, FloatArray, IntArray, NoiseCounts, Validato
 from recrawl.model.arrays import plain_value
 from recrawl.time import from_http_date
 
+FITTED = "fitted"
+"""The control that names the policy whose due times the store has. An import removes it: its visits change them."""
+
 
 @dataclass(frozen=True, slots=True)
 class SiteCapture:

@@ -29,7 +29,7 @@ from recrawl.model import AnyArray, BoolArray, IntArray
 from recrawl.predict.static_features import url_depths
 from recrawl.store import store_values
 from recrawl.store.base import Store
-from recrawl.store.store_values import CaptureColumns, ImportMark
+from recrawl.store.store_values import FITTED, CaptureColumns, ImportMark
 from recrawl.time import Clock
 from recrawl.transfer.listed_captures import (
     MERGE_WITHIN,
@@ -253,6 +253,8 @@ class Importer:
         raised.
         """
         pages = self._store.unjudged()
+        if len(pages):
+            self._store.set_control(FITTED, None, self._clock.now())
         report = ReadReport(strict=True) if on_bad is None else ReadReport(on_bad=on_bad)
         done, judged = 0, ClassifiedVisits()
         for some in chunks_of(self._store, pages, _CAPTURES_AT_ONCE, _PAGES_AT_ONCE):

@@ -17,7 +17,7 @@ from __future__ import annotations
 import enum
 import re
 from collections import Counter, OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import parse_qsl, urlsplit
@@ -102,18 +102,25 @@ def _in_a_far_year(path: str, arguments: list[tuple[str, str]], this_year: int) 
 class HostCap:
     """Limits the discovered pages per host. Pages that people name are always added."""
 
-    def __init__(self, most: int, held: Mapping[str, int]) -> None:
-        """``held`` maps each host to the pages it has already."""
+    def __init__(self, most: int, pages_of: Callable[[str], int]) -> None:
+        """``pages_of`` counts the pages that a host has already; it is called once per host, when one is discovered."""
         self._most = most
-        self._held = Counter(held)
+        self._pages_of = pages_of
+        self._held: dict[str, int] = {}
 
     def has_room(self, host: str, more: int = 0) -> bool:
         """Whether one more page of the host may be added, beside ``more`` that are about to be."""
-        return self._held.get(host, 0) + more < self._most
+        return self._count(host) + more < self._most
 
     def took(self, host: str) -> None:
         """Count a page that was added."""
-        self._held[host] += 1
+        if host in self._held:  # otherwise the page is counted when the host is
+            self._held[host] += 1
+
+    def _count(self, host: str) -> int:
+        if host not in self._held:
+            self._held[host] = self._pages_of(host)
+        return self._held[host]
 
 
 class RedirectChains:

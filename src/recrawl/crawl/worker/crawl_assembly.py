@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-
-import numpy as np
 
 from recrawl.crawl.clock import RealClock
 from recrawl.crawl.control.heritrix_log import HeritrixLog
@@ -22,7 +19,7 @@ from recrawl.crawl.control.worker_registry import WorkerRegistry, worker_lock
 from recrawl.crawl.visit.change_classifier import ChangeClassifier, ClassifierRules
 from recrawl.crawl.visit.fault_isolation import FaultReporter
 from recrawl.crawl.visit.recorder import Recorder
-from recrawl.crawl.visit.scope import CrawlScope, HostCap, page_chunks
+from recrawl.crawl.visit.scope import CrawlScope, HostCap
 from recrawl.crawl.visit.visit_target import VisitDone
 from recrawl.crawl.visit.visitor import AccessRunner, Visitor
 from recrawl.crawl.visit.warc_archive import WarcArchive, pack_ahead
@@ -257,7 +254,7 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
             else:
                 await in_thread(partial(warm_up, settings.classifier.standards))
             steered = run_control(at_hand.events, classifier, found.misdated)
-            cap = await cap_of(store, settings.max_pages_per_host)
+            cap = HostCap(settings.max_pages_per_host, store.host_size)
             files = FileFetcher(clock, settings.folders, settings.limits.body, in_thread)
             access = AccessRunner(elsewhere={"file": files}, pool=at_hand.pool)
             driver = CrawlWorker(
@@ -294,13 +291,3 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
 def _aside(settings: WorkerSettings) -> AbstractContextManager[Executor | None]:
     """A thread that syncs archive files, where they are synced."""
     return ThreadPoolExecutor(1, "group_commit") if settings.durable else nullcontext()
-
-
-async def cap_of(store: Store, most: int) -> HostCap:
-    """How many more pages of each host may be added. O(pages), in steps that yield to the event loop."""
-    hosts = store.hosts()
-    counts = np.zeros(len(hosts.id), np.int64)
-    for pages in page_chunks(store):
-        np.add.at(counts, np.searchsorted(hosts.id, pages.host[pages.importance > 0]), 1)
-        await asyncio.sleep(0)
-    return HostCap(most, {hosts.name[row]: int(counts[row]) for row in np.flatnonzero(counts).tolist()})

@@ -86,7 +86,7 @@ from recrawl.crawl.visit.visit_target import (
 )
 from recrawl.crawl.visit.visitor import Visitor
 from recrawl.crawl.worker.event_loop import InterruptibleSleep, LoopLag, in_thread
-from recrawl.crawl.worker.fit_process import BackgroundFit, FitRecipe
+from recrawl.crawl.worker.fit_process import BackgroundFit, FitRecipe, has_due_times_of
 from recrawl.crawl.worker.group_commit import GroupCommit
 from recrawl.crawl.worker.inline_fit import InlineFit
 from recrawl.crawl.worker.lease_pool import LeasePool, ReadyQueue
@@ -265,7 +265,10 @@ class CrawlWorker:
         self._asleep: InterruptibleSleep[set[asyncio.Task[FinishedRequest | None]]] = InterruptibleSleep()
 
     async def get_ready(self, until: float = math.inf, tell: Callable[[str], None] = lambda _doing: None) -> None:
-        """Load the recorded history, so that ``run`` can start at once; ``tell`` receives what it waits for.
+        """Get ready, so that ``run`` can start at once; ``tell`` receives what it waits for.
+
+        A small store is loaded here. For a large one a subprocess loads it: if an earlier fit wrote due times, the
+        crawl starts with these meanwhile, whatever the size of the store; otherwise it waits for the first fit.
 
         It returns early at ``until`` or on ``stop``; ``run`` then returns at once, too.
 
@@ -278,6 +281,8 @@ class CrawlWorker:
             self._lease_pool.start_empty()
             if self._fit_recipe is None or not self._is_large():
                 self._fitting.resume(self._clock.now())
+            elif has_due_times_of(self._store, self._scheduler.policy.name):
+                self._start_fits(self._fit_recipe)
             else:
                 await self._get_first_fit(self._fit_recipe, until, tell)
         except BaseException:

@@ -49,6 +49,7 @@ from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
 from recrawl.schedule.politeness.host_politeness import Politeness, PolitenessRules
 from recrawl.schedule.politeness.retry import Backoff
 from recrawl.store.base import ScheduleStore, Store
+from recrawl.store.store_values import FITTED
 from recrawl.time import MINUTE
 
 _NICE = 10
@@ -383,6 +384,21 @@ def _send(stream: IO[bytes], message: object) -> None:
     stream.flush()
 
 
+_AT_ONCE = 500
+"""Pages that are valued after the first fit in one turn of the event loop: some milliseconds."""
+
+
+def note_fit(store: Store, policy: str, now: float) -> None:
+    """Note that the due times in the store are those of a policy."""
+    if store.controls().get(FITTED) != policy:
+        store.set_control(FITTED, policy, now)
+
+
+def has_due_times_of(store: Store, policy: str) -> bool:
+    """Whether the store has due times of this policy, from an earlier fit, so that a crawl can start with them."""
+    return store.controls().get(FITTED) == policy
+
+
 _RETRY = Backoff(first=5.0, factor=2.0, longest=5 * MINUTE)
 """Seconds until a failed fit is tried again."""
 _ENOUGH = 3
@@ -423,6 +439,8 @@ class BackgroundFit:
         """What the subprocess is doing, as text for people."""
         self.is_ready = False
         """Whether a fit was adopted."""
+        self._unvalued = np.empty(0, np.int64)
+        """Pages that were visited before there was a fit: their due times in the store are provisional."""
 
     @property
     def pid(self) -> int | None:
@@ -438,7 +456,9 @@ class BackgroundFit:
 
     @property
     def wake_at(self) -> float:
-        """When to request the next fit, seconds since the epoch; infinity while one is made."""
+        """When :meth:`turn` has something to do: the next request for a fit, infinity while one is made."""
+        if self.is_ready and len(self._unvalued):
+            return -math.inf
         return math.inf if self.is_pending else max(self._scheduler.fit_at, self._ask_at)
 
     def turn(self, now: float) -> None:
@@ -450,7 +470,9 @@ class BackgroundFit:
         while self.news.done():
             message, self._next = self._next.result() if self._next else self.news.result(), None
             self._take(message, now)
-        if now >= self.wake_at:
+        if self.is_ready and len(self._unvalued):
+            self._value_some(now)
+        if not self.is_pending and now >= max(self._scheduler.fit_at, self._ask_at):
             self._ask(now)
 
     def take_moved(self) -> bool:
@@ -485,6 +507,7 @@ class BackgroundFit:
                 self.is_pending, self._failures, self._moved = False, 0, moved > 0
                 details = fitted(pages, self._scheduler, moved=moved, seconds=round(seconds, 3))
                 self._log.event("schedule", "policy fitted", details=details)
+                note_fit(self._store, self._scheduler.policy.name, now)
             case FitFailed():
                 self._failed(message, now)
 
@@ -493,13 +516,31 @@ class BackgroundFit:
             replica = read_state(state, self._store)
         except OSError:  # the subprocess died since, and its folder is gone: a message will report that
             return
+        self._keep_unvalued()
         concerned = np.unique(np.concatenate([self._held(), self._scheduler.journal_pages()]))
         self._scheduler.take_over(replica, self._store.pages(concerned))
         self.is_ready = True
 
+    def _keep_unvalued(self) -> None:
+        """Before the first fit: remember which pages were visited or found."""
+        if not self.is_ready:
+            self._unvalued = np.union1d(self._unvalued, self._scheduler.journal_pages())
+
+    def _value_some(self, now: float) -> None:
+        """Write the due times of some of the pages that were visited before the first fit.
+
+        Leased pages get theirs with their visit.
+        """
+        some, self._unvalued = self._unvalued[:_AT_ONCE], self._unvalued[_AT_ONCE:]
+        some = np.setdiff1d(some, self._held())
+        if len(some):
+            self._scheduler.add(self._store.pages(some))
+            self._store.reschedule(some, self._scheduler.due(some, now))
+
     def _failed(self, failed: FitFailed, now: float) -> None:
         if not self.is_pending:  # it died between two fits; the next request restarts it
             return
+        self._keep_unvalued()
         self._scheduler.end_journal()
         self._scheduler.fit_again()
         self.is_pending = False

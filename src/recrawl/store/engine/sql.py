@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Self, Unpack
@@ -702,6 +703,11 @@ class SqlStore(SqlArchives, SqlCaptureIndex, SqlRobots, SqlChecks):
     def find_host(self, name: str) -> int | None:
         """The host of a name."""
         return self._database.read(lambda session: browse.find_host(session, name))
+
+    def host_size(self, name: str) -> int:
+        """How many pages of the host of this name are due at some time."""
+        rows = self._database.read(lambda session: session.rows(session.statements.host_size, name, math.inf))
+        return int(rows[0][0])
 
     def host_counts(self, now: float) -> HostCounts:
         """Pages of hosts, counted."""

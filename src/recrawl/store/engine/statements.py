@@ -644,6 +644,7 @@ class SqlStatements:
         self.validators = f"SELECT id, {_VALIDATORS} FROM page WHERE id {among(1)}"
         self.pages_all = "SELECT id, host, importance, cost, discovered FROM page ORDER BY id"
         self.pages_some = f"SELECT id, host, importance, cost, discovered FROM page WHERE id {among(1)} ORDER BY id"
+        self.host_size = "SELECT count(*) FROM schedule WHERE host = (SELECT id FROM host WHERE name = $1) AND due < $2"
         self.pages_of_host = "SELECT page FROM schedule WHERE host = $1"
         self.last_page = "SELECT coalesce(max(id), 0) FROM page"
         self.hosts_of_pages = f"SELECT page, host FROM schedule WHERE page {among(1)} ORDER BY page"
