@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from recrawl.formats.columnar.capture_batches import NO_SIZE, ReadReport, RecordKind, schema
 from recrawl.model import Outcome, Verdict, Visits
 from recrawl.store.open import open_store
-from recrawl.store.store_values import CaptureRecord
+from recrawl.store.store_values import FITTED, CaptureRecord
 from recrawl.time import VirtualClock
 from recrawl.transfer import archive_import
 from recrawl.transfer.archive_import import ClassifiedVisits, CleaningRules, Importer, digest_bytes, digest_column
@@ -302,3 +302,14 @@ def test_digests_of_different_algorithms_say_nothing_about_each_other(store):
     one.take("a.cdx", "1", [batch(rows)], ReadReport())
     one.judge()
     assert [row[2] for row in by_url(store)] == [0, Verdict.UNCHANGED, 0, Verdict.UNCHANGED, 0]
+
+
+def test_an_import_makes_the_next_crawl_wait_for_a_fit(store):
+    """The imported visits change the due times that an earlier fit wrote."""
+    store.set_control(FITTED, "valued-archive", 1.0)
+    imports = importer(store)
+    imports.judge()
+    assert store.controls()[FITTED] == "valued-archive"
+    imports.take("a.cdx", "1", [batch([("http://a.example/", DAY, "sha1:x")])], ReadReport())
+    imports.judge()
+    assert FITTED not in store.controls()

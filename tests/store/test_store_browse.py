@@ -174,3 +174,9 @@ def test_a_read_that_takes_too_long_is_given_up(filled, location):
 
 
 _SLOW = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000000) SELECT count(*) FROM n"
+
+
+def test_the_size_of_a_host_is_the_pages_that_are_to_be_visited(filled):
+    store, _, _ = filled
+    assert [store.host_size(host) for host in HOSTS] == [40] * len(HOSTS)
+    assert store.host_size("unknown.test") == 0
