@@ -1,5 +1,6 @@
 """What tests of all rooms share."""
 
+import gc
 import os
 import re
 import shutil
@@ -32,6 +33,8 @@ def pytest_configure(config: pytest.Config) -> None:
     Otherwise each of them compiles a thousand modules for itself, which is most of what it does. It is kept among what
     pytest keeps between runs. And behind ``uv run`` commands to try next are those that would be shown without it.
     """
+    gc.disable()  # until all tests are collected: nearly all that is made by then stays
+    config.add_cleanup(gc.enable)
     os.environ.pop("UV_RUN_RECURSION_DEPTH", None)  # noqa: TID251 - what children inherit
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):  # noqa: TID251 - what children inherit
         cache: pytest.Cache | None = getattr(config, "cache", None)  # there is none with -p no:cacheprovider
@@ -107,12 +110,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Let the garbage collector leave out all that was collected.
+    """Let the garbage collector work from now on, and leave out all that was collected.
 
     A look at ten thousand tests and what they import takes a third of a second, and each crawl begins with one.
     """
     from recrawl.crawl.worker.gc_tuning import left_out
 
+    gc.enable()
     block = ExitStack()
     block.enter_context(left_out())
     session.config.add_cleanup(block.close)
