@@ -39,26 +39,26 @@ def made(tmp_path_factory):
 
 def test_it_says_what_was_done_and_what_was_so(made):
     _, out = made
-    for words in ("pages found", "changes that happened", "noticed", "copies current", "rates right within"):
+    for words in ("pages found", "changes of the pages", "not observable", "freshness", "error of estimated rates"):
         assert words in out
 
 
 def test_it_tells_how_far_it_is_where_there_is_no_terminal(made):
     place, _ = made
     said = (place / "said.txt").read_text(encoding="utf-8").splitlines()
-    assert said[0].startswith("A web of 15 pages that change, and 3 days of crawling it")
-    for what in ("recrawl", "every page equally often"):
+    assert said[0].startswith("Crawling a test web of 15 pages for 3 days of virtual time.")
+    for what in ("recrawl", "uniform revisits"):
         assert f"{what}: getting ready (the first start takes longest)" in said
         days = [line for line in said if line.startswith(f"{what}: day ")]
         assert len(days) > 3
         assert " 3 of 3, " in days[-1]
-    assert "Capturing the whole site news …" in said
+    assert "Capturing the site news …" in said
     assert said[-2:] == ["Drawing the plot …", "Writing the report …"]
 
 
 def test_it_prints_true_and_estimated_rates_side_by_side(made):
     _, out = made
-    table = out.partition("Time between changes of some pages")[2].partition("Picture:")[0]
+    table = out.partition("Time between changes of some pages")[2].partition("Plot:")[0]
     assert table.count("about every ") == 8
     for host in ("data", "office", "news"):
         assert f"\n   {host} " in out
@@ -87,10 +87,10 @@ def test_it_captures_a_site_whole_and_tells_the_truth_about_that(made):
     quality = shown["quality"]
     pages, coherent = quality["pages"], quality["coherence"]["coherent"]
     assert shown["site"].startswith("http://news.living.test")
-    assert words.startswith("the whole site news was captured in ")
-    assert f": {pages} pages, 1 of them just found and put in order by what pages around them do. " in words
-    assert f"{coherent} pages ({coherent / pages:.0%}) stayed the same from visit to revisit" in words
-    claimed = re.search(r"The truth: (\d+) of (\d+) really were\.$", words)
+    assert words.startswith("the site news was captured in ")
+    assert f": {pages} pages, 1 of them new and ordered by the change rates of neighbouring pages. " in words
+    assert f"{coherent} pages ({coherent / pages:.0%}) are coherent, that is unchanged from visit to revisit" in words
+    claimed = re.search(r"True for (\d+) of (\d+) pages\.$", words)
     assert claimed
     assert 0 < int(claimed[1]) <= int(claimed[2]) <= coherent
     report = (place / "recrawl-demo" / "reports" / "report.html").read_text("utf-8")

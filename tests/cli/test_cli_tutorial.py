@@ -58,7 +58,7 @@ def test_what_the_served_site_says_to_do_works_and_the_truth_is_told(served, run
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
-    assert "The truth about some pages" in out
+    assert "True changes of some pages" in out
     assert int(re.search(r"and ([\d,]+) requests", out)[1].replace(",", "")) > len(visits)
 
 

@@ -97,6 +97,6 @@ def test_it_is_said_in_two_sentences(done):
     _, captured, _, _ = done
     how, quality = capture_words(captured)
     said = captured.report.quality
-    assert f": {said.pages} pages, 4 of them just found and put in order by what the model expects" in how
+    assert f": {said.pages} pages, 4 of them new and ordered by the change rates that the model predicts" in how
     assert quality.startswith(f"{len(said.coherent)} pages (")
-    assert quality.endswith(f"The truth: {captured.held} of {captured.claimed} really were.")
+    assert quality.endswith(f"True for {captured.held} of {captured.claimed} pages.")

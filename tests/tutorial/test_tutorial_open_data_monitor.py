@@ -57,7 +57,7 @@ def judged(observations, changes):
 
 def rows_of(text):
     """The table of what was found, by the first word of each line."""
-    table = text.partition("between its first look and its last:")[2].strip("\n")
+    table = text.partition("from its first observation to its last:")[2].strip("\n")
     return {line.split()[0]: line.split()[1:] for line in table.splitlines() if line.strip() and "──" not in line}
 
 

@@ -74,7 +74,7 @@ def leave(asked: DemoArchive, folder: Path, *, serve: bool) -> None:
     clock = RealClock()
     web = made(asked, folder, clock.now())
     if not serve:
-        typer.echo(f"Next, see what it is worth: {command_name()} assess {folder}")
+        typer.echo(f"Next, assess its quality: {command_name()} assess {folder}")
         return
     start = clock.now()
     living = serve_web(web, clock, port=asked.port, seed=asked.seed, announce=_announce)
@@ -82,7 +82,7 @@ def leave(asked: DemoArchive, folder: Path, *, serve: bool) -> None:
 
 
 def _announce(living: VirtualWebServer) -> None:
-    typer.echo(f"The site as it is today is at {living.seeds()[0]}\nCtrl-C ends it and tells the truth.")
+    typer.echo(f"The current site is at {living.seeds()[0]}\nCtrl-C ends it and prints the true changes.")
 
 
 def made(asked: DemoArchive, folder: Path, now: float) -> VirtualWeb:

@@ -109,19 +109,22 @@ def capture_words(result: DemoCapture) -> list[str]:
     from recrawl.time import format_duration
 
     capture, said = result.report.capture, result.report.quality
-    by = "by what the model expects of their URLs" if result.predicted else "by what pages around them do"
+    by = (
+        "by the change rates that the model predicts"
+        if result.predicted
+        else "by the change rates of neighbouring pages"
+    )
     ranked = result.predicted or result.new
     blur = said.predicted_blur if said.achieved_blur is None else said.achieved_blur
     lasted, pause = format_duration(capture.finished - capture.started), format_duration(capture.delay)
     share = len(said.coherent) / max(said.pages, 1)
     how = (
-        f"A day later the whole site {SITE} was captured in {lasted}, a request every {pause}: "
-        f"{counted(said.pages, 'page')}, {ranked:,} of them just found and put in order {by}."
+        f"A day later the site {SITE} was captured in {lasted}, with one request every {pause}: "
+        f"{counted(said.pages, 'page')}, {ranked:,} of them new and ordered {by}."
     )
     quality = (
-        f"{counted(len(said.coherent), 'page')} ({share:.0%}) stayed the same from visit to revisit; blur "
-        f"{blur.average:.2g} "
-        f"changes a page. The truth: {result.held:,} of {result.claimed:,} really were."
+        f"{counted(len(said.coherent), 'page')} ({share:.0%}) are coherent, that is unchanged from visit to revisit; "
+        f"blur {blur.average:.2g} changes per page. True for {result.held:,} of {result.claimed:,} pages."
     )
     return [how, quality]
 

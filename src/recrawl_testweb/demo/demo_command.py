@@ -1,4 +1,4 @@
-"""``recrawl demo``: the whole job on a small web that really changes."""
+"""``recrawl demo``: a complete crawl of a small test web."""
 
 from __future__ import annotations
 
@@ -16,92 +16,94 @@ if TYPE_CHECKING:
     from recrawl_testweb.demo.demo_capture import DemoCapture
 
 _PORT, _YEARS = 8080, 10
-"""Where a site is served, and how long an old crawler went there, if nobody says so."""
+"""Default port of a served site, and default years of a generated archive."""
 MARKER = ".recrawl-demo"
 """Marks a workspace that the next demo may replace."""
 NEEDED = ("fastwarc", "h11", "jinja2", "matplotlib", "pycurl")
-"""Modules of other extras without which there is no demo: one that is missing is told of before anything starts."""
+"""Modules of other extras that the demo needs; a missing one is reported before anything starts."""
 NEXT_COMMANDS = {
-    "what is in the workspace": "status",
-    "every visit": "list visits",
-    "how often pages change": "rates",
-    "what comes next, and why": "plan --at {end}",
-    "what to expect of new pages": "predict score",
-    "how good the capture is": "capture show 1",
-    "would another policy do better?": "compare",
-    "all of it in the browser, live": "serve",
+    "counts, freshness, due pages": "status",
+    "all visits": "list visits",
+    "change rates": "rates",
+    "upcoming fetches, with reasons": "plan --at {end}",
+    "predicted rates of new pages": "predict score",
+    "quality of the capture": "capture show 1",
+    "back-test of other policies": "compare",
+    "dashboard in the browser": "serve",
 }
 EXAMPLES = """
-recrawl demo                               four virtual weeks in a minute or so
+recrawl demo                               four virtual weeks in about a minute
 recrawl demo --pages 300 --budget 600      more pages, more visits a day
-recrawl demo --seed 7 --folder other-demo  another web
+recrawl demo --seed 7 --folder other-demo  another test web
 recrawl demo --serve --pages 40            a site that changes, for you to crawl
-recrawl demo --serve --data --pages 12 --judge monitor  open data, and what the workspace monitor found of its changes
-recrawl demo --archive old-crawls --pages 73  ten years of WARC files, as an old crawler left them
+recrawl demo --serve --data --pages 12 --judge monitor  open data; at the end, the changes that monitor found
+recrawl demo --archive old-crawls --pages 73  WARC files of ten years, as an older crawler wrote them
 """
 
 
 def demo(  # noqa: PLR0913 - one argument an option
     *,
     folder: Annotated[
-        Path, typer.Option("--folder", "-f", help="Workspace to make; that of an earlier demo is replaced.")
+        Path, typer.Option("--folder", "-f", help="Workspace to create. That of an earlier demo is replaced.")
     ] = Path("recrawl-demo"),
     pages: Annotated[int, typer.Option(min=6, help="Pages of the test web, on three hosts.")] = 150,
     days: Annotated[float, typer.Option(min=1.0, help="Virtual days to crawl.")] = 28.0,
     budget: Annotated[
-        str, typer.Option(metavar="VISITS", help="Visits a day, or like 500/h, to all hosts together.")
+        str, typer.Option(metavar="VISITS", help="Visits per day, or 500/h, to all hosts together.")
     ] = "100",
-    seed: Annotated[int, typer.Option(min=0, help="Another number, another web.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 1,
     serve: Annotated[
-        bool, typer.Option("--serve", help="Only serve a site that changes, for you to crawl; Ctrl-C tells the truth.")
+        bool,
+        typer.Option(
+            "--serve", help="Only serve a changing site for you to crawl. Ctrl-C ends it and prints the true changes."
+        ),
     ] = False,
     data: Annotated[
         bool, typer.Option("--data", help="With --serve: JSON, CSV, RDF and a SPARQL endpoint instead of web pages.")
     ] = False,
     archive: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER", help="Only make the WARC files that an old crawler left of a site, from 2016 on."
-        ),
+        typer.Option(metavar="FOLDER", help="Only write WARC files of a site from 2016 on, as an older crawler would."),
     ] = None,
     years: Annotated[
         int | None,
-        typer.Option(min=1, help="With --archive: how many years of them.", show_default=f"{_YEARS}"),
+        typer.Option(min=1, help="With --archive: number of years.", show_default=f"{_YEARS}"),
     ] = None,
     port: Annotated[
         int | None,
         typer.Option(
             min=0,
             max=65_535,
-            help="With --serve or --archive: port of the site; 0, to serve, for any that is free.",
+            help="With --serve or --archive: port of the site; with --serve, 0 for any free port.",
             show_default=f"{_PORT}",
         ),
     ] = None,
     judge: Annotated[
         Path | None,
-        typer.Option(metavar="WORKSPACE", help="With --serve: say in the end which changes this workspace found."),
+        typer.Option(
+            metavar="WORKSPACE", help="With --serve: workspace to evaluate at the end: which changes it found."
+        ),
     ] = None,
     truth: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="With --serve: write all changes into a CSV file in the end.")
+        Path | None, typer.Option(metavar="FILE", help="With --serve: CSV file for all true changes.")
     ] = None,
 ) -> None:
     """Run a complete crawl on a small test web.
 
-    Starts a web server on this machine whose pages change by known laws, then crawls it for some virtual weeks as
-    recrawl crawls any site: robots.txt, sitemaps, links, conditional requests, pauses. Every visit is recorded and
-    archived, change rates are estimated, and each page is visited again when that is worth a visit. After a week
-    recrawl learns from its visits what pages look like that change often (if scikit-learn is installed). A day after
-    the crawl one of the sites is captured whole, its new pages in the order that this suggests. Then the same
-    web is crawled once more with every page visited equally often. In the end the server tells the truth, and you
-    see what recrawl believed and did beside it. A report on the workspace is written, to open in a browser.
+    Starts a web server on this machine whose pages change at known times, and crawls it for four virtual weeks like any
+    other site: robots.txt, sitemaps, links, conditional requests, politeness delays. Visits are recorded and archived,
+    change rates are estimated, and pages are revisited when a visit is worth it. After a week, recrawl trains a model
+    of change rates on its visits (if scikit-learn is installed). A day after the crawl, it captures one of the sites.
+    Then it crawls the same web again with uniform revisits. At the end it compares results and estimates with the true
+    changes, and writes a plot and a report.
 
-    With --serve nothing is crawled: a site of N pages, which change every minute or so, is served on this
-    machine, and you are told how to crawl it in another terminal. With --data it is an open-data portal. Ctrl-C ends
-    it: then it tells how often pages really changed and, with --evaluate, how many of these changes a workspace found
-    (recall) and how many of those it reported were true (precision).
+    With --serve nothing is crawled: a site whose pages change about every minute is served on this machine, and the
+    commands to crawl it are printed. With --data it is an open-data portal. Ctrl-C ends it and prints how often pages
+    really changed. With --judge it also prints how many of these changes a workspace found (recall), and how many of
+    the changes that it reported were true (precision).
 
-    With --archive nothing is crawled for recrawl either: a folder is filled with WARC files of ten years of a town's
-    site, four nights a year. With --serve as well, that site is served as it is today.
+    With --archive nothing is crawled either: a folder is filled with WARC files of a site, four crawls a year. With
+    --serve as well, the site is served in its current state.
     """
     _refuse_idle(data or judge or truth, port, years, archive=archive is not None, serve=serve)
     where = _PORT if port is None else port
@@ -123,7 +125,7 @@ def demo(  # noqa: PLR0913 - one argument an option
             raise MissingExtraError(module, "demo")
     # Said before anything large is loaded: right after an installation that takes a while.
     time = f"{days:g} {'day' if days == 1 else 'days'}"
-    typer.echo(f"A web of {pages} pages that change, and {time} of crawling it: a minute or so.", err=True)
+    typer.echo(f"Crawling a test web of {pages} pages for {time} of virtual time. This takes about a minute.", err=True)
     from rich.console import Console
 
     from recrawl.time import to_iso
@@ -143,7 +145,7 @@ def demo(  # noqa: PLR0913 - one argument an option
     draw(plot_of(result), plot, title)
     typer.echo("Writing the report …", err=True)
     report = _write_report(workspace, result.capture)
-    typer.echo(f"\nReport: {report}\nPicture: {plot}\nWorkspace: {folder}\n\nLook further:")
+    typer.echo(f"\nReport: {report}\nPlot: {plot}\nWorkspace: {folder}\n\nNext commands:")
     for question, command in NEXT_COMMANDS.items():
         if command.startswith("predict") and not (folder / "models").is_dir():
             continue
@@ -166,17 +168,17 @@ def _write_report(workspace: Workspace, capture: DemoCapture) -> Path:
 
 
 def _refuse_idle(changing: object, port: int | None, years: int | None, *, archive: bool, serve: bool) -> None:
-    """Refuse options that would do nothing; ``changing`` is any that is about a site that changes while it is served.
+    """Reject options without effect; ``changing`` is any option that applies only to a changing site.
 
     Raises:
         ConfigError: with the option that is missing or too much.
     """
     if archive and changing:
-        raise ConfigError("--data, --judge and --truth are about a site that changes.", "Leave out --archive.")
+        raise ConfigError("--data, --judge and --truth apply only to a changing site.", "Leave out --archive.")
     if not archive and years is not None:
-        raise ConfigError("--years is about an archive.", "Add --archive FOLDER.")
+        raise ConfigError("--years applies only to an archive.", "Add --archive FOLDER.")
     if not (archive or serve) and (changing or port is not None):
-        raise ConfigError("--data, --judge, --truth and --port are about a site that is served.", "Add --serve.")
+        raise ConfigError("--data, --judge, --truth and --port apply only to a served site.", "Add --serve.")
 
 
 def _new_workspace(folder: Path, budget: float) -> Workspace:

@@ -1,4 +1,4 @@
-"""The crawls of the demo: some virtual weeks as recrawl crawls, and the same with every page visited equally often."""
+"""The crawls of the demo: some virtual weeks as recrawl crawls, and the same with uniform revisits."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def crawl_twice(workspace: Workspace, console: Console, *, pages: int, days: flo
             _finish_archive(workspace)
             raise
         as_many = {"schedule.policy": "uniform", "schedule.budget": len(ours.visits) / days, "fetch.contact": CONTACT}
-        even, _, _ = crawls.one("every page equally often", make_workspace(Path(scratch) / "even", as_many))
+        even, _, _ = crawls.one("uniform revisits", make_workspace(Path(scratch) / "even", as_many))
     if captured is None:
         raise AssertionError  # it was asked for
     with workspace.open_store() as store:
@@ -142,7 +142,7 @@ class _DemoCrawls:
                     return
                 bar.update(task, description=f"{f'capturing {SITE}':<24}")
                 if lines is not None:
-                    typer.echo(f"Capturing the whole site {SITE} …", err=True)
+                    typer.echo(f"Capturing the site {SITE} …", err=True)
                 captured = await capture_site(place, store, after, self.seed)
                 bar.update(task, description=f"{what:<24}")
 

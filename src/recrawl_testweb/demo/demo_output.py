@@ -1,7 +1,4 @@
-"""What ``recrawl demo`` says in the end: what recrawl believed and did, beside what was so.
-
-The plot of a trial: what recrawl believed and did, beside what was so.
-"""
+"""The result of ``recrawl demo`` as tables and a plot: what recrawl did and estimated, compared with the truth."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ class TrialPlot:
     fresh: FloatArray
     """Share of pages whose copy was current, per bin."""
     fresh_even: FloatArray
-    """The same, had every page been visited equally often."""
+    """The same with uniform revisits."""
     edge_days: FloatArray
     """Edges of the bins: when changes are counted."""
     happened: IntArray
@@ -51,7 +48,7 @@ class TrialPlot:
     visits: IntArray
     """How often each page was visited."""
     even_visits: float
-    """How often, had every page been visited equally often."""
+    """Visits per page with uniform revisits."""
 
 
 def draw(plot: TrialPlot, path: Path, title: str) -> None:
@@ -71,17 +68,17 @@ def draw(plot: TrialPlot, path: Path, title: str) -> None:
 
 
 def _freshness(axis: Any, plot: TrialPlot) -> None:  # noqa: ANN401 - matplotlib ships no types
-    axis.plot(plot.bin_days, 100 * plot.fresh_even, color=OTHER, label="every page equally often")
+    axis.plot(plot.bin_days, 100 * plot.fresh_even, color=OTHER, label="uniform revisits")
     axis.plot(plot.bin_days, 100 * plot.fresh, color=OURS, linewidth=2, label="recrawl")
     lowest = 10 * np.floor(10 * min(np.nanmin(plot.fresh), np.nanmin(plot.fresh_even)))
-    axis.set(title="Copies that are current", xlabel="day", ylabel="% of pages", ylim=(max(0, lowest - 10), 100))
+    axis.set(title="Freshness: current copies", xlabel="day", ylabel="% of pages", ylim=(max(0, lowest - 10), 100))
     axis.legend(frameon=False, loc="lower right")
 
 
 def _changes(axis: Any, plot: TrialPlot) -> None:  # noqa: ANN401 - matplotlib ships no types
     axis.fill_between(plot.edge_days, plot.happened, color=TRUE, alpha=0.25, linewidth=0, label="happened")
-    axis.fill_between(plot.edge_days, plot.noticed, color=OURS, alpha=0.55, linewidth=0, label="noticed by recrawl")
-    axis.set(title="Changes", xlabel="day", ylabel="in all so far", ylim=(0, None))
+    axis.fill_between(plot.edge_days, plot.noticed, color=OURS, alpha=0.55, linewidth=0, label="found by recrawl")
+    axis.set(title="Changes", xlabel="day", ylabel="total so far", ylim=(0, None))
     axis.legend(frameon=False, loc="upper left")
 
 
@@ -91,8 +88,8 @@ def _rates(axis: Any, plot: TrialPlot) -> None:  # noqa: ANN401 - matplotlib shi
         plot.true_days, plot.guessed_days, yerr=reach, fmt="o", ms=3, color=OURS, ecolor=OURS + "40", elinewidth=1
     )
     ends = np.array([plot.true_days.min(), plot.true_days.max()])
-    axis.plot(ends, ends, color=TRUE, linewidth=1, label="exactly right")
-    axis.set(title="Days between changes", xlabel="true", ylabel="estimated, with 90 % interval")
+    axis.plot(ends, ends, color=TRUE, linewidth=1, label="estimated = true")
+    axis.set(title="Days between changes", xlabel="true", ylabel="estimated, 90 % interval")
     # The interval of a page that was never seen to change reaches beyond any scale: it is cut off.
     axis.set(xscale="log", yscale="log", ylim=(ends[0] / 5, ends[1] * 20))
     axis.legend(frameon=False, loc="upper left")
@@ -100,17 +97,15 @@ def _rates(axis: Any, plot: TrialPlot) -> None:  # noqa: ANN401 - matplotlib shi
 
 def _effort(axis: Any, plot: TrialPlot) -> None:  # noqa: ANN401 - matplotlib ships no types
     axis.scatter(plot.true_days, plot.visits, s=10, color=OURS)
-    axis.axhline(plot.even_visits, color=OTHER, linewidth=1, label="every page equally often")
-    axis.set(
-        title="Where the visits went", xlabel="true days between changes", ylabel="visits", xscale="log", ylim=(0, None)
-    )
+    axis.axhline(plot.even_visits, color=OTHER, linewidth=1, label="uniform revisits")
+    axis.set(title="Visits per page", xlabel="true days between changes", ylabel="visits", xscale="log", ylim=(0, None))
     axis.legend(frameon=False, loc="upper right")
 
 
 LAWS = {
-    "data": "where changes come by pure chance",
-    "office": "where they come in working hours",
-    "news": "where one visit sees one change of a burst",
+    "data": "changes at random (Poisson)",
+    "office": "changes in working hours",
+    "news": "changes in bursts",
 }
 """How the hosts of the test web change."""
 PAGES_SHOWN = 8
@@ -122,7 +117,7 @@ class DemoResult:
 
     ours: TrialResult
     even: TrialResult
-    """The same web crawled with as many visits, but every page equally often."""
+    """The same web crawled with as many visits, but uniform revisits."""
     page: IntArray
     """Pages of ``ours`` that were seen twice: robots.txt forbids some."""
     url: list[str]
@@ -134,7 +129,7 @@ class DemoResult:
     told: tuple[FloatArray, FloatArray, FloatArray]
     """The rate that recrawl rates says of each, and the ends of its 90 % interval, changes per second."""
     price: float | None
-    """Seconds of freshness that a visit had to bring in the end."""
+    """Seconds of freshness that a visit had to gain at the end: the threshold."""
     capture: DemoCapture
     """One of its sites, captured whole afterwards."""
 
@@ -165,10 +160,10 @@ def plot_of(result: DemoResult) -> TrialPlot:
 
 
 def print_table(result: DemoResult, console: Console) -> None:
-    """Everything worth knowing, a figure a line."""
+    """Print the results, one figure per line."""
     from rich.table import Table
 
-    table = Table(title="What recrawl did, beside what was so", title_justify="left", box=None, show_header=False)
+    table = Table(title="Results, compared with the truth", title_justify="left", box=None, show_header=False)
     table.add_column(style="bold")
     table.add_column(justify="right", style="cyan")
     table.add_column()
@@ -193,25 +188,29 @@ def _rows(result: DemoResult) -> list[tuple[str, str, str]]:
     alarms = changes.detections - changes.true_detections
     seen, even_seen = changes.alone + changes.merged, even.changes.true_detections
     return [
-        ("pages found", f"{len(ours.page):,}", f"of {ours.pages_there:,} that were there"),
-        ("visits", f"{len(visits):,}", f"{len(visits) / days:.0f} a day; {len(ours.requests):,} requests in all"),
-        ("  not modified (304)", f"{(visits.outcome == Outcome.NOT_MODIFIED).sum():,}", "no body was sent"),
-        ("  failed or refused", f"{(visits.outcome > ANSWERED).sum():,}", "errors, cut answers, robots.txt"),
-        ("changes that happened", f"{changes.total:,}", ""),
-        ("  noticed", f"{seen:,}", f"{changes.alone:,} one by one, {changes.merged:,} together with others"),
-        ("  overlooked", f"{changes.overlooked:,}", "above all where a server's validators lied"),
-        ("  not to be noticed", f"{changes.before + changes.pending:,}", "before the first visit, or after the last"),
-        ("visits that found change", f"{changes.true_detections:,}", f"{even_seen:,} with every page equally often"),
-        ("false alarms", f"{alarms:,}", "noise taken for change"),
+        ("pages found", f"{len(ours.page):,}", f"of {ours.pages_there:,} on the test web"),
+        ("visits", f"{len(visits):,}", f"{len(visits) / days:.0f} a day; {len(ours.requests):,} requests in total"),
+        ("  not modified (304)", f"{(visits.outcome == Outcome.NOT_MODIFIED).sum():,}", "no content transferred"),
+        ("  failed or refused", f"{(visits.outcome > ANSWERED).sum():,}", "errors, truncated responses, robots.txt"),
+        ("changes of the pages", f"{changes.total:,}", ""),
+        ("  found", f"{seen:,}", f"{changes.alone:,} one by one, {changes.merged:,} together with others"),
+        ("  missed", f"{changes.overlooked:,}", "mostly because of wrong validators of a server"),
+        ("  not observable", f"{changes.before + changes.pending:,}", "before the first visit or after the last"),
+        ("visits that found a change", f"{changes.true_detections:,}", f"{even_seen:,} with uniform revisits"),
+        ("false positives", f"{alarms:,}", "noise classified as a change"),
         (
-            "copies current",
+            "freshness",
             _percent(ours.fresh.mean_fresh),
-            f"{_percent(even.fresh.mean_fresh)} with every page equally often",
+            f"of copies current; {_percent(even.fresh.mean_fresh)} with uniform revisits",
         ),
-        ("rates right within", f"× {error.median_factor:.1f}", "for half of the pages"),
+        ("error of estimated rates", f"× {error.median_factor:.1f}", "median factor between estimate and truth"),
         ("true rate in 90 % interval", _percent(covered), "of pages"),
         *_coverage_by_host(result),
-        ("price of a visit", format_duration(result.price or float("nan")), "of freshness it had to bring in the end"),
+        (
+            "threshold (shadow price)",
+            format_duration(result.price or float("nan")),
+            "of freshness per visit at the end",
+        ),
     ]
 
 
@@ -247,7 +246,7 @@ def print_rates(result: DemoResult, console: Console) -> None:
         host, _, path = result.url[row].partition("://")[2].partition("/")
         mark = "" if times[1] <= true <= times[2] else " ×"
         rows.append((f"{host.partition('.')[0]}/{path}", format_duration(true), in_words(*times) + mark))
-    title = "\nTime between changes of some pages (× where the truth lies outside)"
+    title = "\nTime between changes of some pages (×: the true value is outside the interval)"
     table = Table(title=title, title_justify="left", box=None)
     _, true_column, words_column = zip(*rows, strict=True)
     others = [("true", max(map(len, true_column))), ("estimated, 90 % interval", max(map(len, words_column)))]

@@ -84,7 +84,7 @@ def tell_verdict(found: list[ChangingSource], start: float, folder: Path) -> Non
         shares = (_share(report.recall), _share(report.precision))
         rows.append((name, *map(str, counts), *shares, str(report.lost), format_duration(report.mean_delay)))
     headings = ("source", "visited", "changes", "reported", "true", "recall", "precision", "never seen", "seen after")
-    typer.echo(f"\nWhat {folder} found of them between its first look and its last:")
+    typer.echo(f"\nChanges that {folder} found, from its first observation to its last:")
     print_table(headings, rows, right=headings[1:])
 
 
@@ -278,19 +278,19 @@ def site(pages: int, start: float, seed: int) -> VirtualWeb:
 
 def _announce(living: VirtualWebServer) -> None:
     home = living.seeds()[0]
-    typer.echo(f"A site of {len(living.urls())} pages that really change is at {home}\n\nIn another terminal:\n")
+    typer.echo(f"A site of {len(living.urls())} changing pages is at {home}\n\nIn another terminal:\n")
     for order in ORDERS:
         typer.echo(f"  {command_name()} {order.format(home=home)}")
-    typer.echo("\nCtrl-C ends it and tells the truth.")
+    typer.echo("\nCtrl-C ends it and prints the true changes.")
 
 
 def _announce_portal(living: VirtualWebServer) -> None:
 
     home, *urls = living.urls()
-    typer.echo(f"A portal of {len(urls)} sources that really change is at {home}\n\nIn another terminal:\n")
+    typer.echo(f"A portal of {len(urls)} changing sources is at {home}\n\nIn another terminal:\n")
     for order in orders(living):
         typer.echo(f"  {command_name()} {order}")
-    typer.echo("\nCtrl-C ends it and tells the truth.")
+    typer.echo("\nCtrl-C ends it and prints the true changes.")
 
 
 def report_truth(living: VirtualWebServer, start: float, end: float) -> None:
@@ -310,5 +310,5 @@ def report_truth(living: VirtualWebServer, start: float, end: float) -> None:
         changed = int(((times > start) & (times <= end)).sum())
         every = format_duration(1 / float(truth.web.rate[page]))
         rows.append((truth.urls[page], every, str(changed), str(int(asked[page]))))
-    typer.echo(f"\nThe truth about some pages, after {format_duration(end - start)} and {len(requests):,} requests:")
-    print_table(("page", "changes about every", "changed", "asked for"), rows, right=("changed", "asked for"))
+    typer.echo(f"\nTrue changes of some pages, after {format_duration(end - start)} and {len(requests):,} requests:")
+    print_table(("page", "changes about every", "changed", "requests"), rows, right=("changed", "requests"))
