@@ -1,4 +1,4 @@
-"""Pages that tick, rotate and change slowly in the same markup: ``python benchmarks/ticking_sites.py [--minutes M]``.
+"""Pages that tick, rotate and change slowly in one markup: ``python benchmarks/ticking_sites.py [--phases N]``.
 
 A real crawl over HTTP on loopback, in virtual time: servers, store, confirmations and audits are real. Each host has
 twelve pages in one template, with a reading, a text, and on one host a motto drawn at each request:
@@ -22,7 +22,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from zlib import crc32
@@ -46,6 +46,8 @@ TICKING_PAGE = 0
 _WORDS = ["river", "harbour", "market", "council", "winter", "bridge", "garden", "library", "school", "ferry", "tower"]
 _MOMENTS = min(NEAR, 20.0)
 """Seconds within which a visit to the same page is a confirmation."""
+_PHASE = 2.1
+"""Seconds between phases; 25 s is the shortest time between edits."""
 _LONG = (300.0, 900.0, 1800.0, 3600.0, 7200.0)
 
 
@@ -57,10 +59,12 @@ class Site:
     periods: tuple[float, ...]
     rotates: bool = False
     ticks: bool = False
+    phase: float = 0.0
+    """Seconds by which all its readings change earlier."""
 
     def version(self, page: int, now: float) -> int:
         """Which reading a page has."""
-        return int((now - START + 7.3 * page) // self.periods[page])
+        return int((now - START + 7.3 * page + self.phase) // self.periods[page])
 
     def html(self, page: int, now: float, request: int) -> str:
         """The page as it is now."""
@@ -194,6 +198,11 @@ class Found:
     ticking: int = 0
     """Changes reported of the page that ticks."""
 
+    def add(self, other: Found) -> None:
+        """Count another crawl, too."""
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
+
 
 def assess(store: Store, site: Site, since: float = START) -> Found:
     """What was found on a host beside what was so."""
@@ -229,25 +238,30 @@ def _hosts(store: Store) -> tuple[list[int], list[str]]:
 
 
 def main() -> None:
-    """Print one line a host."""
+    """Print one line a host, the sum over all phases."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60.0, help="of virtual time")
+    parser.add_argument("--phases", type=int, default=1, help="crawls, in each of which edits fall on other seconds")
     options = parser.parse_args()
     heads = ("host", "judged", "changed", "found", "between", "recall", "alarms", "share", "confirmations", "masked")
     print("".join(f"{head:>14}" for head in heads))
-    with (
-        tempfile.TemporaryDirectory() as name,
-        served(Web(VirtualClock(START))) as web,
-        open_store(f"{name}/store.db", create=True, durable=False) as store,
-    ):
-        crawl(web, store, Path(name), 60.0 * options.minutes)
-        for site in web.sites:
-            told = assess(store, site)
-            recall = told.found / max(1, told.changed)
-            alarms = told.alarms / max(1, told.judged)
-            counts = (told.judged, told.changed, told.found, told.between, f"{recall:.4f}", told.alarms)
-            values = (site.name, *counts, f"{alarms:.4f}", told.confirmations, told.masked)
-            print("".join(f"{value:>14}" for value in values))
+    whole = {site.name: Found() for site in SITES}
+    for phase in range(options.phases):
+        sites = tuple(replace(site, phase=_PHASE * phase) for site in SITES)
+        with (
+            tempfile.TemporaryDirectory() as name,
+            served(Web(VirtualClock(START), sites)) as web,
+            open_store(f"{name}/store.db", create=True, durable=False) as store,
+        ):
+            crawl(web, store, Path(name), 60.0 * options.minutes)
+            for site in web.sites:
+                whole[site.name].add(assess(store, site))
+    for host, told in whole.items():
+        recall = told.found / max(1, told.changed)
+        alarms = told.alarms / max(1, told.judged)
+        counts = (told.judged, told.changed, told.found, told.between, f"{recall:.4f}", told.alarms)
+        values = (host, *counts, f"{alarms:.4f}", told.confirmations, told.masked)
+        print("".join(f"{value:>14}" for value in values))
 
 
 if __name__ == "__main__":

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import gzip
 import hashlib
 import json
 import re
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from recrawl.crawl.visit.change_classifier import ChangeClassifier, ClassifierRules
+from recrawl.crawl.visit.recorder import recall
+from recrawl.crawl.visit.visit_target import NeedsConfirmation, VisitDone, VisitTarget
 from recrawl.errors import ExitCode
+from recrawl.formats.columnar.capture_batches import ReadReport
+from recrawl.formats.warc.warc_reader import index_warc, read_capture
+from recrawl.model import Verdict
 from recrawl.store.open import open_store
 from recrawl.time import to_http_date, to_iso
 
@@ -360,6 +369,72 @@ def test_noise_that_captures_taught_is_shown_and_forgotten_like_any_other(run, w
     pages, told = pages_of(run, "-w", workspace)
     assert verdicts(pages) == dict.fromkeys(pages, (0, 2))
     assert told["noise"] == {}
+
+
+@pytest.fixture
+def live(run, workspace):
+    """``live(url, counts, news)``: verdicts of live visits to a page of the imported archive; each has a new counter.
+
+    ``counts`` are what the counter says at each request. A confirmation that is wanted is made.
+    """
+    files = sorted((WGET / "counter").glob("*.warc.gz"))
+    assert run("import", *files, "-w", workspace).returncode == 0
+    page_of = re.compile(rb"This site was visited \d+")
+    with open_store(workspace / "recrawl.db", durable=False) as store:
+        classifier = ChangeClassifier(store, ClassifierRules(check_share=0.0))
+        bodies = {}
+        for path in files:
+            for batch in index_warc(path, ReadReport()):
+                for row in batch.to_pylist():
+                    if row["mime"] == "text/html" and row["status"] == 200:
+                        bodies[row["url"]] = read_capture(path, row["offset"])
+
+        def visited(url, time, count, said=b""):
+            [page] = [page for page in store.pages().id.tolist() if store.urls(np.array([page]))[0] == url]
+            [known] = recall(store, np.array([page]), store.validators(np.array([page])))
+            host = int(store.pages(np.array([page])).host[0])
+            body = page_of.sub(b"This site was visited %d" % count, bodies[url].raw_body).replace(b"<p>", b"<p>" + said)
+            capture = replace(bodies[url], time=time, raw_body=body)
+            classifier.prepare(np.array([host]), time)
+            target = VisitTarget(page, host, url, time, known)
+            return asyncio.run(classifier.classify(target, capture, conditional=False)), replace(capture, time=time + 5)
+
+        yield classifier, sorted(set(bodies) - EVER_CHANGING - CHANGED_ONCE), visited
+
+
+def test_a_live_run_starts_from_the_noise_of_imported_captures(live):
+    classifier, urls, visited = live
+    results = [visited(url, 2e9 + number, 7_000 + number)[0] for number, url in enumerate(urls)]
+    assert len(results) > 9
+    assert classifier.masked == 1
+    quiet = [result for result in results if isinstance(result, VisitDone)]
+    assert {result.visit.verdict for result in quiet} == {Verdict.UNCHANGED}
+    assert 0 < len(results) - len(quiet) < len(results) / 2  # a quarter of them is audited
+    changed, _ = visited(urls[0], 2e9 + 60.0, 8_000, b"News of today. ")
+    assert isinstance(changed, NeedsConfirmation)  # the rest of the page is compared
+    assert changed.target.seen.judgement.verdict == Verdict.CHANGED
+
+
+@pytest.mark.parametrize("agrees", [True, False])
+def test_noise_of_imported_captures_is_audited(live, agrees):
+    classifier, urls, visited = live
+    for number, url in enumerate(urls):
+        result, again = visited(url, 2e9 + number, 7_000 + number)
+        if isinstance(result, NeedsConfirmation):
+            break
+    other = again if agrees else replace(again, raw_body=again.raw_body.replace(b"visited 7", b"visited 9"))
+    done = asyncio.run(classifier.classify(result.target, other, conditional=False))
+    classifier.learn(classifier.learned_facts([done.first, done]))
+    assert classifier.masked == (0 if agrees else 1)  # what agrees moments apart is content, and was edited
+
+
+def test_a_live_run_compares_everything_if_archives_are_not_to_teach(live):
+    classifier, urls, visited = live
+    classifier.rules = replace(classifier.rules, archive_noise=False)
+    results = [visited(url, 2e9 + number, 7_000 + number)[0] for number, url in enumerate(urls)]
+    assert classifier.masked == 0
+    found = {result.visit.verdict if isinstance(result, VisitDone) else Verdict.CHANGED for result in results}
+    assert found == {Verdict.CHANGED}
 
 
 def write_warc(path, captures):

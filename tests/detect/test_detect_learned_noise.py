@@ -100,6 +100,22 @@ def test_the_very_first_meeting_with_noise_is_no_change():
     assert judged.fingerprint == b""
 
 
+def test_random_class_names_do_not_make_parts_of_their_own():
+    """Drupal 7 names a block by a new token at each request; a counter stands beside it."""
+
+    def drupal(page, version, seeded):
+        blocks = "".join(
+            f"<div class='view view-dom-id-{seeded.bytes(16).hex()}'><p>{sites.prose((page, block))}</p></div>"
+            for block in range(4)
+        )
+        return f"<main>{sites.article(page, version)}</main>{blocks}<p class=count>{seeded.integers(10**6)} readers</p>"
+
+    crawl = Crawl(drupal)
+    found = [crawl.round(number, {number % 3} if number > 1 else set()) for number in range(8)]
+    assert found == [set(), set(), *({number % 3} for number in range(2, 8))]
+    assert crawl.noise.masked == 1  # the counter alone
+
+
 def test_a_change_beside_noise_is_found_at_the_first_meeting():
     crawl = Crawl(sites.related_box, pages=1)
     crawl.round(0, set())

@@ -7,9 +7,8 @@ is stored, so that reports on the archive can name the parts of its pages that w
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -18,23 +17,26 @@ from recrawl.detect import ChangeCriteria, ChangeResult
 from recrawl.detect.digest_verdicts import outcomes_of
 from recrawl.detect.explanation import shown
 from recrawl.detect.fingerprint import Fingerprint
-from recrawl.detect.noise.learned_noise import (
+from recrawl.detect.noise.archive_noise import (
+    ARCHIVE_NOISE,
     FEWEST_PAGES,
     ArchivedVersion,
     ArchiveNoise,
-    HostNoise,
-    NoiseEvidence,
+    NoisePartReport,
+    ReportsByHost,
     archive_noise,
     are_compared,
+    pack_reports,
+    unpack_reports,
+    with_archived,
 )
+from recrawl.detect.noise.learned_noise import HostNoise
 from recrawl.detect.noise.noise_keys import split_key
 from recrawl.model import Capture, IntArray, Outcome
 from recrawl.model.plurals import counted
 from recrawl.store.base import CaptureIndex, HistoryStore, Store
 from recrawl.store.store_values import REVISIT, CaptureColumns
 
-_STATE = "archive-noise"
-"""The name of the state in the store."""
 _PAGES, _VERSIONS = 40, 6
 """Pages of a host that are compared, and versions of each."""
 _PAGES_LOOKED_AT, _PAGES_COUNTED = 10 * _PAGES, 5_000
@@ -47,23 +49,6 @@ _EXAMPLES = 5
 """Versions that are searched for the text of a part."""
 _TOLD, _NAMED, _LETTERS = 200, 3, 80
 """Parts of a host that are stored, parts that a sentence names, and characters of their texts."""
-
-
-@dataclass(frozen=True, slots=True)
-class NoisePartReport:
-    """A part that was not compared, for reports."""
-
-    text: str
-    """From one capture; empty if no available one has it."""
-    kind: str
-    pages: int
-    """Pages on which it differed …"""
-    pages_read: int
-    """… of this many that were read to learn it."""
-    differed: int
-    compared: int
-    key: int = 0
-    """By which it is masked (``noise_keys``); 0 if it was learned before keys were stored."""
 
 
 def learn_archive_noise(  # noqa: PLR0913, PLR0917 - what is read, how, and by which standards
@@ -82,7 +67,7 @@ def learn_archive_noise(  # noqa: PLR0913, PLR0917 - what is read, how, and by w
     known = store.pages()
     resources = store.resources()
     found: dict[int, HostNoise] = {}
-    told: dict[int, list[dict[str, Any]]] = {}
+    told: dict[int, list[NoisePartReport]] = {}
     for host in brought.tolist():
         mine = np.setdiff1d(known.id[known.host == host], resources)
         if len(mine) < FEWEST_PAGES:
@@ -177,27 +162,27 @@ def _versions(
     return found, example
 
 
-def _told(learned: ArchiveNoise, examples: Sequence[Capture], standards: ChangeCriteria) -> list[dict[str, Any]]:
+def _told(learned: ArchiveNoise, examples: Sequence[Capture], standards: ChangeCriteria) -> list[NoisePartReport]:
     texts: dict[int, str] = {}
     masked = replace(standards, mask=learned.noise.mask)
     for capture in examples:
         for one in shown(capture, masked, learned.noise).left_out:
             texts.setdefault(one.key, one.text)
     return [
-        {
-            "text": texts.get(part.key, "")[:_LETTERS],
-            "kind": part.place.kind.name.lower(),
-            "pages": part.pages,
-            "pages_read": learned.pages,
-            "differed": part.differed,
-            "compared": part.compared,
-            "key": part.key,
-        }
+        NoisePartReport(
+            texts.get(part.key, "")[:_LETTERS],
+            part.place.kind.name.lower(),
+            part.pages,
+            learned.pages,
+            part.differed,
+            part.compared,
+            part.key,
+        )
         for part in learned.parts[:_TOLD]
     ]
 
 
-def _keep(store: HistoryStore, hosts: IntArray, told: dict[int, list[dict[str, Any]]]) -> None:
+def _keep(store: HistoryStore, hosts: IntArray, told: dict[int, list[NoisePartReport]]) -> None:
     """Store what was learned of these hosts, by id, replacing the last."""
     kept = _kept(store)
     if not kept and not told:
@@ -207,13 +192,11 @@ def _keep(store: HistoryStore, hosts: IntArray, told: dict[int, list[dict[str, A
         kept.pop(name, None)
         if host in told:
             kept[name] = told[host]
-    store.save_state(_STATE, json.dumps(kept, ensure_ascii=False).encode("utf-8", "backslashreplace"), 0.0)
+    store.save_state(ARCHIVE_NOISE, pack_reports(kept), 0.0)
 
 
-def _kept(store: HistoryStore) -> dict[str, list[dict[str, Any]]]:
-    data = store.load_state(_STATE)
-    found: dict[str, list[dict[str, Any]]] = json.loads(data) if data else {}
-    return found
+def _kept(store: HistoryStore) -> ReportsByHost:
+    return unpack_reports(store.load_state(ARCHIVE_NOISE))
 
 
 def hosts_with_noise(store: HistoryStore) -> frozenset[str]:
@@ -221,30 +204,19 @@ def hosts_with_noise(store: HistoryStore) -> frozenset[str]:
     return frozenset(_kept(store))
 
 
-def noise_in(store: HistoryStore, hosts: Sequence[str]) -> dict[str, list[NoisePartReport]]:
+def noise_in(store: HistoryStore, hosts: Sequence[str]) -> ReportsByHost:
     """The parts that were not compared on these hosts of imported archives, by host, on most pages first."""
     kept = _kept(store)
-    return {host: [NoisePartReport(**part) for part in kept[host]] for host in hosts if host in kept}
+    return {host: kept[host] for host in hosts if host in kept}
 
 
 def with_archive_noise(store: HistoryStore, host: int, noise: HostNoise) -> HostNoise:
-    """The noise of a host from visits and from imported archives together, for reports."""
+    """The noise of a host from visits and from imported archives together, as live visits mask it."""
     named = store.hosts(np.array([host])).name
-    parts = [part for part in noise_in(store, named).get(named[0], []) if part.key] if len(named) else []
-    if not parts:
-        return noise
-    columns = {one.name: np.zeros(len(parts), np.int64) for one in fields(NoiseEvidence)}
-    columns |= {
-        "host": np.full(len(parts), host, np.int64),
-        "part": np.array([part.key for part in parts], np.int64),
-        "far": np.array([part.compared for part in parts], np.int64),
-        "far_differed": np.array([part.differed for part in parts], np.int64),
-    }
-    rows = NoiseEvidence.concat([noise.rows, NoiseEvidence(**columns)])
-    return replace(noise, mask=noise.mask | {part.key for part in parts}, rows=rows)
+    return with_archived(noise, host, noise_in(store, named).get(named[0], [])) if len(named) else noise
 
 
-def noise_json(noise: dict[str, list[NoisePartReport]]) -> dict[str, list[dict[str, Any]]]:
+def noise_json(noise: ReportsByHost) -> dict[str, list[dict[str, Any]]]:
     """The parts as JSON, without their keys, which are internal."""
     return {
         host: [{name: value for name, value in asdict(part).items() if name != "key"} for part in parts]
@@ -252,7 +224,7 @@ def noise_json(noise: dict[str, list[NoisePartReport]]) -> dict[str, list[dict[s
     }
 
 
-def noise_words(noise: dict[str, list[NoisePartReport]]) -> list[str]:
+def noise_words(noise: ReportsByHost) -> list[str]:
     """The same in sentences, one per host."""
     lines = []
     for host, parts in noise.items():

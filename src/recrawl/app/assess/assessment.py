@@ -27,6 +27,7 @@ from recrawl.assess.graph_layout.spanning_tree import ROOT
 from recrawl.assess.observations import NOWHERE, JointValidity, Observations
 from recrawl.assess.replay_selection import SelectedCopies, SelectionRule, chance_unchanged, shown
 from recrawl.assess.subsite_detection import ExpectedByObservation, SubSites, joined_sections, propose
+from recrawl.detect.noise.archive_noise import NoisePartReport
 from recrawl.errors import InputError
 from recrawl.estimate.estimators import DEFAULT
 from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
@@ -35,7 +36,7 @@ from recrawl.store.archived_copies import readable_copies
 from recrawl.store.base import CaptureIndex, HistoryStore, Store
 from recrawl.store.store_values import SiteCapture, SiteLog
 from recrawl.time import WEEK
-from recrawl.transfer.archive_noise_learning import NoisePartReport, noise_in
+from recrawl.transfer.archive_noise_learning import noise_in
 from recrawl.transfer.composite_survey import CompositeFindings
 from recrawl.transfer.listed_captures import MergedCaptures, merged_captures
 

@@ -364,8 +364,7 @@ class DetectSettings:
         "yes",
         one_of("yes", "no"),
         "Whether parts that differ in nearly every capture of nearly every page of an imported or assessed archive, "
-        "such as "
-        "counters, are noise.",
+        "such as counters, are noise. Live visits start from this noise and audit it.",
     )
     ignore_selectors: str = _setting("", TEXT, "CSS selectors of elements that are not compared.", live=True)
     only_selectors: str = _setting(

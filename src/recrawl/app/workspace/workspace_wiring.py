@@ -307,6 +307,7 @@ def classifier_of(settings: Settings) -> ClassifierRules:
         settings.fetch.validator_audit_rate,
         settings.detect.confirm_changes == "yes",
         detector_named(settings.detect.detector),
+        archive_noise=settings.detect.learn_from_archives == "yes",
     )
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from recrawl.app.progress import ProgressBars
     from recrawl.app.workspace.settings import FetchSettings
     from recrawl.app.workspace.workspace import Workspace
+    from recrawl.detect.noise.archive_noise import NoisePartReport
     from recrawl.fetch.archives.archive_client import ArchiveClient
     from recrawl.fetch.http.address_policy import AddressPolicy
     from recrawl.fetch.http.http_fetcher import HttpFetcher
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from recrawl.store.base import Store
     from recrawl.time import Clock
     from recrawl.transfer.archive_import import CleaningRules, Importer
-    from recrawl.transfer.archive_noise_learning import NoisePartReport
     from recrawl.transfer.import_sources import SourceResult
     from recrawl.transfer.listed_captures import MergedCaptures
     from recrawl.transfer.memento_bytes import ByteBudget, BytesFetched

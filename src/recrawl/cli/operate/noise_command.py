@@ -47,18 +47,19 @@ def reset(
     from recrawl.app.rates.belief_table import host_id
     from recrawl.detect.noise.learned_noise import NoiseEvidence
     from recrawl.model.plurals import counted
-    from recrawl.transfer.archive_noise_learning import with_archive_noise
+    from recrawl.transfer.archive_noise_learning import hosts_with_noise, with_archive_noise
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
     with place.open_store() as store:
         numbers = [host_id(store, host) or 0 for host in hosts]
+        from_archives = hosts_with_noise(store)
         for name, number in zip(hosts, numbers, strict=True):
             one = np.array([number])
             learned = NoiseEvidence.counted(store.noise(one)).noise_of(number)
             masked = with_archive_noise(store, number, learned)
             store.drop_noise(one)
             again = ""
-            if masked is not learned:
+            if name in from_archives:
                 visits = judge_all_parts(place, store, number)
                 again = f" {counted(visits, 'imported visit')} classified again."
             typer.echo(

@@ -1,7 +1,8 @@
 """Classifies responses: changed or unchanged, by what was learned of the host, with a confirmation where needed.
 
 The crawler learns two things about each host. Which parts of its pages are noise (``detect.learned_noise``): these are
-masked. And whether its validators are reliable (``detect.validator_trust``): if not, requests are unconditional.
+masked. And whether its validators are reliable (``detect.validator_trust``): if not, requests are unconditional. Noise
+that imported archives showed is masked from the first visit on (``detect.archive_noise``).
 
 If a page differs in parts that are not known to be noise or content, the response is held back, and the page is fetched
 a second time in the next turn of its host (confirmation). Parts that differ between the two fetches are noise, so the
@@ -42,6 +43,13 @@ from recrawl.detect.change_criteria import ChangeCriteria
 from recrawl.detect.change_verdict import outcome_of
 from recrawl.detect.comparison import NEAR, PartComparison
 from recrawl.detect.detector import PARTS, ConfirmingDetector, Detector
+from recrawl.detect.noise.archive_noise import (
+    ARCHIVE_NOISE,
+    NoisePartReport,
+    ReportsByHost,
+    unpack_reports,
+    with_archived,
+)
 from recrawl.detect.noise.learned_noise import (
     NO_NOISE,
     HostNoise,
@@ -91,6 +99,8 @@ class ClassifierRules:
     """Whether a page is fetched again before a difference counts as a change."""
     detector: Detector = PARTS
     """Compares captures. With one that cannot confirm changes no page is fetched twice."""
+    archive_noise: bool = True
+    """Whether parts that imported archives showed to be noise are masked until confirmations say otherwise."""
 
     def confirms(self) -> bool:
         """Whether pages are fetched twice to tell noise from change."""
@@ -105,6 +115,8 @@ class _HostState:
     standards: ChangeCriteria
     evidence: NoiseEvidence = field(default_factory=NoiseEvidence.empty)
     noise: HostNoise = NO_NOISE
+    archived: Sequence[NoisePartReport] = ()
+    """What imported archives showed to be noise."""
     checks: int = 0
     lies: int = 0
     restless: int = 0
@@ -147,6 +159,9 @@ class ChangeClassifier:
         """Over all hosts in memory."""
         self._masked = 0
         """Masked parts over all hosts in memory."""
+        self._archived: ReportsByHost = {}
+        """What imported archives showed to be noise, by name of the host."""
+        self._archived_read_at = -np.inf
 
     def set_criteria(self, standards: ChangeCriteria) -> None:
         """Apply other criteria from now on; what was learned of hosts stays."""
@@ -155,7 +170,7 @@ class ChangeClassifier:
             host.standards = _standards(standards, host.noise)
 
     def prepare(self, hosts: IntArray, now: float) -> None:
-        """Read the stored knowledge about these hosts, unless it was read a moment ago. At most two queries."""
+        """Read the stored knowledge about these hosts, unless it was read a moment ago. At most three queries."""
         wanted = np.unique(hosts).tolist()
         for host in wanted:
             if host in self._hosts:
@@ -165,9 +180,11 @@ class ChangeClassifier:
             return
         found = NoiseEvidence.counted(self._store.noise(stale))
         known = self._store.hosts(stale)
+        self._read_archived(now)
         for row, host in enumerate(known.id.tolist()):
             mine = self._hosts.setdefault(host, _HostState(now, self.rules.standards))
             mine.read_at = now
+            mine.archived = self._archived.get(known.name[row], ())
             mine.checks, mine.lies, mine.restless = (
                 int(column[row]) for column in (known.checks, known.lies, known.restless)
             )
@@ -248,6 +265,12 @@ class ChangeClassifier:
             _, host = self._hosts.popitem(last=False)
             self._parts -= len(host.evidence)
             self._masked -= host.noise.masked
+
+    def _read_archived(self, now: float) -> None:
+        """Read what imported archives taught about noise, unless it was read a moment ago: an import may have run."""
+        if self.rules.archive_noise and now >= self._archived_read_at + _READ_AGAIN:
+            self._archived = unpack_reports(self._store.load_state(ARCHIVE_NOISE))
+            self._archived_read_at = now
 
     def _is_stale(self, host: int, now: float) -> bool:
         known = self._hosts.get(host)
@@ -380,7 +403,8 @@ class ChangeClassifier:
         self._parts += len(found) - len(host.evidence)
         before = host.noise
         host.evidence = found
-        host.noise = found.noise_of(number, unconfirmed=not self.rules.confirm_changes)
+        learned = found.noise_of(number, unconfirmed=not self.rules.confirm_changes)
+        host.noise = with_archived(learned, number, host.archived)
         host.standards = _standards(self.rules.standards, host.noise)
         self._masked += host.noise.masked - before.masked
         if self._log is not None and (before.masked or host.noise.masked):

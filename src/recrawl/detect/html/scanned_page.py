@@ -42,6 +42,7 @@ from recrawl.detect.html.tag_scan import (
     eight,
     from_on,
     is_byte,
+    is_letter,
     put_eight,
     read_tags,
 )
@@ -371,12 +372,6 @@ def crc_of(text: Bytes, begin: int, end: int, tables: Short) -> int:
         crc = _WIDE(tables[0, (crc ^ text[place]) & 255]) ^ (crc >> 8)
         place += 1
     return int(crc ^ 0xFFFFFFFF)
-
-
-@inlined_kernel
-def is_letter(code: int) -> bool:
-    """Whether it is a letter, in ASCII."""
-    return 97 <= code <= 122 or 65 <= code <= 90  # noqa: PLR2004 - a to z, A to Z
 
 
 @inlined_kernel

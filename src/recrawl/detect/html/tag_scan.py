@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recrawl.detect.noise.text_noise import NAMES
-from recrawl.detect.text.text_parts import BLOCKS
+from recrawl.detect.text.text_parts import BLOCKS, TOKEN_NUMBERS
 from recrawl.model.compiled import inlined_kernel
 
 Bytes = npt.NDArray[np.uint8]
@@ -310,7 +310,7 @@ def fed(table: Numbers, crc: int, code: int) -> int:
 def fed_names(  # noqa: C901, PLR0913, PLR0917 - one pass over all characters
     table: Numbers, crc: int, data: Bytes, start: int, end: int, names: Numbers
 ) -> int:
-    """CRC-32 with the classes from ``start`` to ``end``, sorted and with one ``#`` for digits; -1 if they are odd."""
+    """CRC-32 with the classes from ``start`` to ``end``, sorted, ``#`` for digits and tokens; -1 if odd."""
     if end - start > LONGEST_NAMES:
         return -1
     masked, begins, ends = names[2 * MOST_NAMES :], names[:MOST_NAMES], names[MOST_NAMES : 2 * MOST_NAMES]
@@ -335,6 +335,8 @@ def fed_names(  # noqa: C901, PLR0913, PLR0917 - one pass over all characters
         masked[size] = code
         size += 1
         ends[count - 1] = size
+    for row in range(count):
+        ends[row] = without_tokens(masked, begins[row], ends[row])
     sort_names(masked, begins[:count], ends[:count])
     for row in range(count):
         if row:
@@ -342,6 +344,36 @@ def fed_names(  # noqa: C901, PLR0913, PLR0917 - one pass over all characters
         for place in range(begins[row], ends[row]):
             crc = fed(table, crc, masked[place])
     return crc
+
+
+@inlined_kernel
+def is_letter(code: int) -> bool:
+    """Whether it is a letter, in ASCII."""
+    return 97 <= code <= 122 or 65 <= code <= 90  # noqa: PLR2004 - a to z, A to Z
+
+
+@inlined_kernel
+def without_tokens(letters: Numbers, begin: int, end: int) -> int:
+    """Write one ``#`` for each piece of a name that has several, in place, as ``text_parts`` does; the new end."""
+    size = piece = begin
+    numbers = 0
+    for place in range(begin, end):
+        code = int(letters[place])
+        if code != 35 and not is_letter(code):  # noqa: PLR2004 - "#"
+            if numbers >= TOKEN_NUMBERS:
+                letters[piece] = 35
+                size = piece + 1
+            letters[size] = code
+            size += 1
+            piece, numbers = size, 0
+            continue
+        numbers += code == 35  # noqa: PLR2004
+        letters[size] = code
+        size += 1
+    if numbers >= TOKEN_NUMBERS:
+        letters[piece] = 35
+        size = piece + 1
+    return size
 
 
 @inlined_kernel

@@ -43,35 +43,17 @@ How to use it, without a crawl::
     noise = NoiseEvidence.concat(found).noise_of(host, unconfirmed=True)
     standards = replace(standards, mask=noise.mask_of(page))  # compare by these
     noise.why(key)                                            # in words
-
-**Archives of other crawlers.** Their noise is learned across their own captures.
-
-A crawl fetches a page again to separate noise from change. An archive cannot
-be fetched again, but it has many captures of many pages: what differs in nearly every capture of nearly every page that
-has it, as a counter in a footer does, is noise. Captures of a page within seconds, which an import merges into one
-visit, serve as confirmations.
-
-Rules of this file:
- 1. Versions of a page are compared in the order of time, each with the one before.
- 2. Which parts differ anywhere on the host is found first, then how often each of them differed and stayed: so a page
-    that was compared early counts, too.
- 3. Captures with one digest, and revisit records, are comparisons in which nothing differed: the strongest evidence
-    against noise. Where their bytes are not available, they may have every part.
- 4. :meth:`NoiseEvidence.noise_of` with ``unconfirmed`` decides what is noise. Where confirmations are too few for that
-    to decide, the other comparisons do, unless confirmations mostly agreed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
-from itertools import pairwise
 
 import numpy as np
 
-from recrawl.detect.comparison import NEAR, PartComparison, compared_parts, nothing_differed
-from recrawl.detect.fingerprint import Fingerprint
+from recrawl.detect.comparison import NEAR, PartComparison
 from recrawl.detect.noise.noise_keys import Difference, NoiseKey, split_key
 from recrawl.model import BoolArray, FloatArray, IntArray, NoiseCounts
 from recrawl.model.arrays import starts_of_runs
@@ -538,116 +520,3 @@ def masked_parts(noise: HostNoise) -> list[tuple[int, int, NoiseKey]]:
         for page, part in ((int(rows.page[row]), int(rows.part[row])) for row in order)
         if part in (noise.mask if page == WHOLE_HOST else noise.page_masks.get(page, frozenset()))
     ]
-
-
-FEWEST_PAGES = 3
-"""Compared pages below which no noise of a host can be learned."""
-
-
-@dataclass(frozen=True, slots=True)
-class ArchivedVersion:
-    """What an archive holds of a page at one time."""
-
-    time: float
-    """Seconds since the epoch."""
-    content: int
-    """A number of the page's contents: the same for captures that are known to be equal; 0 if that is not known."""
-    fingerprint: Fingerprint | None
-    """What the bytes say; ``None`` if they are not at hand."""
-
-
-@dataclass(frozen=True, slots=True)
-class NoisyPart:
-    """A part of a host's pages that was learned to be noise."""
-
-    key: int
-    pages: int
-    """Pages on which it differed, of those observed."""
-    differed: int
-    """Comparisons in which it differed …"""
-    compared: int
-    """… of those in which both versions had it."""
-
-    @property
-    def place(self) -> NoiseKey:
-        """Path, position and kind of difference."""
-        return split_key(self.key)
-
-
-@dataclass(frozen=True, slots=True)
-class ArchiveNoise:
-    """What is noise on a host of an archive, and the evidence for it."""
-
-    noise: HostNoise
-    parts: tuple[NoisyPart, ...]
-    """On most pages first."""
-    pages: int
-    """Pages that were compared."""
-
-
-def archive_noise(host: int, versions: Mapping[int, Sequence[ArchivedVersion]], moments: float) -> ArchiveNoise:
-    """What is noise on a host, by the versions of its pages, which come by time.
-
-    Versions at most ``moments`` seconds apart are confirmations. O(parts of all versions).
-    """
-    pairs = [(page, *both) for page, several in versions.items() for both in pairwise(several)]
-    watched = frozenset[int]().union(
-        *(one.differed for _, old, new in pairs if (one := _compared(old, new)) is not None)
-    )
-    near, far = list[tuple[int, PartComparison, float]](), list[tuple[int, PartComparison, float]]()
-    for page, before, after in pairs:
-        found = _compared(before, after, watched)
-        if found is None:
-            continue
-        gap = after.time - before.time
-        if gap <= moments:
-            near.append((page, replace(found, gap=min(gap, 0.5 * NEAR)), after.time))
-        else:
-            far.append((page, replace(found, gap=max(gap, NEAR)), after.time))
-    confirmed, others = (
-        [evidence(host, page, time, compared) for page, compared, time in some] for some in (near, far)
-    )
-    both = NoiseEvidence.concat([*confirmed, *others]).noise_of(host, unconfirmed=True)
-    alone = NoiseEvidence.concat(others).noise_of(host, unconfirmed=True)
-    agreed = _mostly_agreed(near)
-    mask = both.mask | (alone.mask - agreed)
-    noise = replace(both, mask=mask)
-    return ArchiveNoise(noise, _parts(mask, [*near, *far]), len({page for page, *_ in (*near, *far)}))
-
-
-def are_compared(several: Sequence[ArchivedVersion]) -> bool:
-    """Whether any two of a page's versions that follow each other can be compared."""
-    return any(_compared(*both) is not None for both in pairwise(several))
-
-
-def _compared(
-    before: ArchivedVersion, after: ArchivedVersion, watched: frozenset[int] = frozenset()
-) -> PartComparison | None:
-    """What two versions teach; ``None`` if they cannot be compared."""
-    gap, old, new = after.time - before.time, before.fingerprint, after.fingerprint
-    if before.content == after.content != 0:
-        known = old or new
-        return PartComparison(frozenset(), watched, gap) if known is None else nothing_differed(known, watched, gap)
-    return None if old is None or new is None else compared_parts(old, new, watched)
-
-
-def _mostly_agreed(near: Sequence[tuple[int, PartComparison, float]]) -> frozenset[int]:
-    """Keys that stayed in at least half of the confirmations."""
-    counts: dict[int, int] = {}
-    for _, compared, _ in near:
-        for key in compared.differed | compared.same:
-            counts[key] = counts.get(key, 0) + (-1 if key in compared.differed else 1)
-    return frozenset(key for key, count in counts.items() if count >= 0)
-
-
-def _parts(mask: frozenset[int], comparisons: Sequence[tuple[int, PartComparison, float]]) -> tuple[NoisyPart, ...]:
-    pages: dict[int, set[int]] = {key: set() for key in mask}
-    differed, compared = dict.fromkeys(mask, 0), dict.fromkeys(mask, 0)
-    for page, found, _ in comparisons:
-        for key in (found.differed | found.same) & mask:
-            compared[key] += 1
-        for key in found.differed & mask:
-            differed[key] += 1
-            pages[key].add(page)
-    parts = [NoisyPart(key, len(pages[key]), differed[key], compared[key]) for key in mask]
-    return tuple(sorted(parts, key=lambda part: (-part.pages, -part.differed, part.key)))

@@ -8,7 +8,8 @@ A part has three hashes of 32 bits, which depend on the page alone, so that they
     content   the text
 
 Noise is learned per path and template (``noise_keys``): "visitor 10,293" and "visitor 10,294" are one template, and a
-box of random articles is one path. Digits in names are left out of a path, so that ``post-17`` and ``post-18`` are one.
+box of random articles is one path. Digits and random tokens in names are left out of a path, so that ``post-17`` and
+``post-18`` are one.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ _BLOCK = re.compile(_TAG_OF_BLOCK)
 _BORDER = re.compile(rf"({_TAG_OF_BLOCK}(?:\s*{_TAG_OF_BLOCK})*)")
 _NAMED = re.compile(r' (class|id)="([^"]*)"')
 _DIGITS = re.compile(r"\d+")
+_NAME_PIECE = re.compile(r"(?<![A-Za-z#])[A-Za-z#]+")  # starts where the piece does: linear however long it is
+TOKEN_NUMBERS = 3
+"""Numbers in one piece of a class or id that make it a random token, as in ``view-dom-id-54e26c91``."""
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _NUMBER = re.compile(r"\b[^\W\d]*+\d[\w.,:]*")
 _WORD = re.compile(r"[^\W\d_]{2}")
@@ -207,14 +211,26 @@ def is_of_links(path: int) -> bool:
 def _step(tag: str) -> bytes:
     """A block element as part of a path: its name, its classes in any order, its id. Outermost ones tell nothing.
 
+    Names that hold a random token are the same whatever the token: some servers make new ones at each request.
+
     >>> _step('<div class="post odd" id="post-17">'), _step('<body class="page-id-3">')
     (b'<div class=odd,post id=post-#', b'')
+    >>> _step('<div class="view-dom-id-54e26c918678da3098b2b9aa101cff09">')
+    b'<div class=view-dom-id-#'
     """
     name = tag.rstrip(">").partition(" ")[0]
     if name in _NO_PLACE:
         return b""
-    named = (f"{what}={','.join(sorted(_DIGITS.sub('#', names).split()))}" for what, names in _NAMED.findall(tag))
+    named = (f"{what}={','.join(sorted(_without_tokens(names).split()))}" for what, names in _NAMED.findall(tag))
     return " ".join([name, *sorted(named)]).encode("utf-8", "surrogatepass")
+
+
+def _without_tokens(names: str) -> str:
+    """Classes or ids with ``#`` for each number, and for each piece with several, as ``tag_scan.fed_names`` does."""
+    masked = _DIGITS.sub("#", names)
+    if masked.count("#") < TOKEN_NUMBERS:
+        return masked
+    return _NAME_PIECE.sub(lambda piece: "#" if piece[0].count("#") >= TOKEN_NUMBERS else piece[0], masked)
 
 
 def text_in_parts(runs: PartRuns, clean: Callable[[str], str]) -> PageText:
