@@ -9,11 +9,12 @@ import pytest
 
 from recrawl.app.workspace.workspace import open_workspace
 from recrawl.detect.comparison import PartComparison
+from recrawl.detect.noise.archive_noise import NoisePartReport
 from recrawl.detect.noise.learned_noise import NoiseEvidence, evidence
 from recrawl.detect.noise.noise_keys import Difference, noise_key
 from recrawl.model import Visits
 from recrawl.store.store_values import LearnedFacts
-from recrawl.transfer.archive_noise_learning import NoisePartReport, noise_words
+from recrawl.transfer.archive_noise_learning import noise_words
 
 KEY = noise_key(5, Difference.NUMBERS, -1)
 
