@@ -273,6 +273,14 @@ def agree_on_every_page(folder, source):
     assert ((low <= now) & (now <= high))[known].all()
 
 
+def test_the_rate_of_now_lies_in_no_other_interval_than_that_of_rates(new_workspace, tmp_path):
+    """Before, the two had no rate in common for 96 of these 120 pages: old pages were at the pace of a younger step."""
+    *_, columns = shown_twice(shutil.copytree(new_workspace, tmp_path / "ws"), DATA / "recorded")
+    low, high, now_low, now_high = (np.array(columns[name], float) for name in ("low", "high", "now_low", "now_high"))
+    assert len(low) == 120
+    assert ((now_low <= high) & (low <= now_high)).all()
+
+
 @pytest.mark.parametrize("name", ["recorded", "sites", pytest.param("linked", marks=pytest.mark.slow)])
 def test_rates_and_plan_agree_on_every_page(name, new_workspace, tmp_path):
     agree_on_every_page(shutil.copytree(new_workspace, tmp_path / "ws"), DATA / name)

@@ -98,6 +98,22 @@ def test_clocks_learn_the_same_from_the_same_days(seed, factors):
     np.testing.assert_allclose(*both(learned), rtol=1e-9)
 
 
+def test_the_pace_of_a_page_is_the_speed_of_its_time():
+    """Also where old pages changed more often than young ones: before, their time ran 70 times faster than their pace."""
+    clock = PageClocks(("age",), 60 * DAY)
+    age = np.array([10.0, 200.0, 2000.0]) * DAY
+    clock.append(np.zeros(3, np.int64), START - age)
+    row = np.repeat(np.arange(3), 200)
+    changed = np.concatenate([np.arange(200) % 100 == 0, np.arange(200) % 50 == 0, np.arange(200) % 2 == 0])
+    end = np.tile(START + np.arange(200) * DAY / 200 + DAY / 200, 3)
+    gaps = ClosedGaps(row, end - DAY / 200, end, changed, np.full(600, np.nan))
+    clock.fold(gaps, np.full(600, 10.0 / DAY), START + DAY)
+    now = np.full(3, START + DAY)
+    pace = clock.pace(np.arange(3), now)
+    np.testing.assert_allclose(pace, clock.elapsed(np.arange(3), now, now + 1000.0) / 1000.0)
+    assert (np.diff(pace) <= 0).all()
+
+
 def test_a_look_at_an_edge_of_age_belongs_to_the_step_it_begins():
     rng = np.random.default_rng(1)
     time = some_time(rng, calendar=True, age=True)

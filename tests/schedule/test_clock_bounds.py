@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from recrawl.app.compare.collections_data import collections
-from recrawl.estimate.operational.cluster_intensity import RANGE
+from recrawl.estimate.operational.operational_factors import RANGE
 from recrawl.schedule.learning.online_fit import OnlineFit
 from recrawl.simulate.benchmark_field import BenchmarkField, field_of_all
 from recrawl.simulate.change_processes import EventTimes

@@ -36,7 +36,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from recrawl.estimate.operational.operational_factors import Expectation
+from recrawl.estimate.operational.operational_factors import RANGE, Expectation
 from recrawl.estimate.operational.operational_tables import CalendarTable, WeekTable, bin_lengths, length
 from recrawl.estimate.operational.operational_time import OperationalTime
 from recrawl.model import FloatArray, IntArray
@@ -51,8 +51,6 @@ SITE_STRENGTH = 1.0
 """a_s: changes' worth of the usual pace, in what all clusters of a site say together."""
 PERSISTENCE = 0.5
 """φ: how much of what a bin says holds for the next."""
-RANGE = 10.0
-"""R: how much faster or slower than usual time may pass for a cluster."""
 _AHEAD = 15
 """Bins kept beyond the last observation, over which what was found last fades."""
 _NOTHING = 1e-17

@@ -289,20 +289,18 @@ class PageClocks:
         return end - start if self._time.is_wall() else self._time.elapsed(rows, start, end)
 
     def pace(self, rows: IntArray, at: FloatArray) -> FloatArray:
-        """Operational seconds per second that the age of each page makes, never rising with it."""
+        """Operational seconds per second that the age of each page makes. The factor of age never rises with it."""
         table = self._time.age
         if table is None:
             return np.ones(len(rows))
-        known = np.minimum.accumulate(table.factor[:-1])
-        falling = np.append(known, table.factor[-1])
         if not can_compile():
-            return falling[table.step(self._time.born[rows], at)]
+            return table.factor[table.step(self._time.born[rows], at)]
         from recrawl.estimate.operational import (
             operational_kernels as kernels,  # numba is slow to import, and may be missing
         )
 
         out = np.empty(len(rows))
-        kernels.paces(rows, at, self._time.born, table.edges, falling, out)
+        kernels.paces(rows, at, self._time.born, table.edges, table.factor, out)
         return out
 
     def turns(self, rows: IntArray) -> FloatArray:
