@@ -99,7 +99,7 @@ def test_clocks_learn_the_same_from_the_same_days(seed, factors):
 
 
 def test_the_pace_of_a_page_is_the_speed_of_its_time():
-    """Also where old pages changed more often than young ones: before, their time ran 70 times faster than their pace."""
+    """Also where old pages changed more often: before, their time ran up to 70 times faster than their pace."""
     clock = PageClocks(("age",), 60 * DAY)
     age = np.array([10.0, 200.0, 2000.0]) * DAY
     clock.append(np.zeros(3, np.int64), START - age)
