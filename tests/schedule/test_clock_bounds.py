@@ -157,8 +157,8 @@ def test_a_review_moves_no_belief_by_much(runs):
 
 @pytest.mark.slow
 def test_the_seed_which_only_breaks_ties_makes_no_difference(runs):
-    """Beside chance: on these 111 pages even visits differ by .0008 over eight seeds, and this policy by .0017."""
-    assert abs(runs[0].freshness - runs[1].freshness) < 2e-3
+    """Beside chance: on these 111 pages even visits differ by .0008 over eight seeds, and this policy by .0011."""
+    assert abs(runs[0].freshness - runs[1].freshness) < 1.5e-3
 
 
 @pytest.mark.big
