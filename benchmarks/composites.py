@@ -33,8 +33,7 @@ from recrawl.assess.composite_coherence import (
 from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
 from recrawl.model import FloatArray, IntArray
 from recrawl.time import DAY
-from recrawl.transfer.composite_reader import CompositeReader
-from recrawl.transfer.composite_survey import captured_pages
+from recrawl.transfer.composite_reader import CompositeReader, captured_pages
 
 HERE = Path(__file__).resolve().parents[1]
 SUFFIXES = (".warc", ".warc.gz", ".arc", ".arc.gz", ".wacz")

@@ -17,8 +17,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 from xml.etree.ElementTree import iterparse
 
-from recrawl.formats.git.git_history import read_commits, read_git
-from recrawl.formats.git.git_pages import PathRule
+from recrawl.formats.git_history import PathRule, read_commits, read_git
 from recrawl.formats.sitemap import MAX_URLS, parse_sitemap
 from recrawl.urls import address
 

@@ -186,7 +186,7 @@ def crawl(options: argparse.Namespace) -> None:
     from recrawl.crawl.worker.crawl_assembly import WorkerSettings, live_crawl
     from recrawl.crawl.worker.crawl_worker import WorkerPace
     from recrawl.detect import ChangeCriteria
-    from recrawl.fetch.http.address_policy import AddressPolicy
+    from recrawl.fetch.http.dns import AddressPolicy
     from recrawl.fetch.http.transfer import TransferLimits
     from recrawl.parse.parse_pool import ParseLimits
     from recrawl.schedule.policies.fixed_interval import FixedInterval

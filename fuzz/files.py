@@ -79,7 +79,7 @@ class Targets:
             elif name == "memento":
                 self._memento(data)
             elif name == "git-log":
-                from recrawl.formats.git.git_history import _commits, _tokens
+                from recrawl.formats.git_history import _commits, _tokens
 
                 list(_commits(_tokens(io.BytesIO(data)), "fuzz"))
             else:

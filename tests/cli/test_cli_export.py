@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from recrawl.formats.columnar.capture_batches import ReadReport
-from recrawl.formats.memento.timemap import read_timemap
+from recrawl.formats.timemap import read_timemap
 from recrawl.formats.warc.warc_reader import read_capture
 from recrawl.formats.warc.warc_writer import WarcInfo, WarcWriter
 from recrawl.model import Capture

@@ -11,7 +11,7 @@ from recrawl.errors import ExitCode
 from recrawl.model import Capture, ChangeKind, Outcome, Verdict, Visits
 from recrawl.store.open import open_store
 from recrawl.time import DAY, WEEK
-from recrawl.transfer.dataset_export import write_dataset
+from recrawl.transfer.exporter import write_dataset
 from recrawl.urls import home_of
 from recrawl_lab.experiments.experiment_classes import _ends, _share_wrong
 from recrawl_lab.experiments.experiment_hacs import captured

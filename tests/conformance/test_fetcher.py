@@ -2,8 +2,8 @@
 
 import pytest
 
-from recrawl.fetch.access.file_access import FileFetcher
-from recrawl.fetch.fetchers import FETCHERS
+from recrawl.fetch.access.access_methods import FileFetcher
+from recrawl.fetch.http.http_fetcher import FETCHERS
 from recrawl.fetch.request import Fetcher
 from recrawl.testing import FetcherConformance
 from recrawl.testing.checks import pickled

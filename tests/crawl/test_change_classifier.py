@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import recrawl.crawl.visit.change_classifier
-import recrawl.parse.pooled_classification
+import recrawl.parse.parse_pool
 from recrawl.crawl.control.json_log import JsonLinesLog
 from recrawl.crawl.visit.change_classifier import ChangeClassifier, ClassifierRules
 from recrawl.crawl.visit.recorder import recall
@@ -19,7 +19,7 @@ from recrawl.crawl.visit.visit_target import NeedsConfirmation, VisitDone, Visit
 from recrawl.detect.change_criteria import ChangeCriteria
 from recrawl.detect.noise.learned_noise import NoiseEvidence
 from recrawl.model import Capture, Outcome, Verdict, Visits
-from recrawl.parse.pooled_classification import warm_up
+from recrawl.parse.parse_pool import warm_up
 from recrawl.store.open import open_store
 from recrawl.time import HOUR, VirtualClock
 
@@ -414,9 +414,9 @@ def test_a_host_to_which_all_was_modified_just_now_makes_no_claims(crawl, store)
 @pytest.mark.parametrize("use_kernels", [True, False])
 def test_compiled_code_is_made_before_the_first_answer(store, monkeypatch, use_kernels):
     judged = []
-    classify_change = recrawl.parse.pooled_classification.classify_change
+    classify_change = recrawl.parse.parse_pool.classify_change
     monkeypatch.setattr(
-        recrawl.parse.pooled_classification,
+        recrawl.parse.parse_pool,
         "classify_change",
         lambda *how: judged.append(classify_change(*how).verdict) or classify_change(*how),
     )
@@ -428,7 +428,7 @@ def test_compiled_code_is_made_before_the_first_answer(store, monkeypatch, use_k
 KERNELS = """
 import gc
 from numba.core.dispatcher import Dispatcher
-from recrawl.parse.pooled_classification import warm_up
+from recrawl.parse.parse_pool import warm_up
 from recrawl.detect import ChangeCriteria, classify_change, known_after
 from recrawl.model import Capture
 

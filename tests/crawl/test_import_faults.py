@@ -14,7 +14,7 @@ import pytest
 
 from recrawl.detect import detector
 from recrawl.formats.columnar.arrow_tables import PageUrls, write_visits
-from recrawl.formats.wacz.wacz_reader import WaczReader
+from recrawl.formats.wacz_reader import WaczReader
 from recrawl.formats.warc import warc_reader
 from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
 from recrawl.formats.warc.warc_writer import WarcWriter
@@ -298,22 +298,22 @@ FAULTS = {
     "feed, item": (feed, "recrawl.formats.feed:FeedReader._add", lambda reader, *_: has_bad(reader._fields)),
     "feed, batch": (feed, "recrawl.formats.site_claims_format:_batch", lambda part, *_: has_bad(part)),
     "list of URLs, line": (url_list, "recrawl.formats.sitemap:entry_of", has_bad),
-    "link map, link": (link_map, "recrawl.formats.memento.timemap:_take_link", lambda uri, *_: has_bad(uri)),
+    "link map, link": (link_map, "recrawl.formats.timemap:_take_link", lambda uri, *_: has_bad(uri)),
     "link map, memento": (
         link_map,
-        "recrawl.formats.memento.timemap:TimeMapContents._memento",
+        "recrawl.formats.timemap:TimeMapContents._memento",
         lambda _self, uri, *_: has_bad(uri),
     ),
-    "link map, batch": (link_map, "recrawl.formats.memento.timemap:_batch", lambda _pa, part: has_bad(part)),
+    "link map, batch": (link_map, "recrawl.formats.timemap:_batch", lambda _pa, part: has_bad(part)),
     "link map, store": (
         link_map,
         "recrawl.transfer.archive_import:Importer._captures",
         lambda _self, batch, *_: 1359799200.0 + 7200 in batch.column("time").to_pylist(),
     ),
-    "CDXJ map, line": (cdxj_map, "recrawl.formats.memento.timemap:_take_line", lambda key, value, *_: has_bad(value)),
+    "CDXJ map, line": (cdxj_map, "recrawl.formats.timemap:_take_line", lambda key, value, *_: has_bad(value)),
     "JSON map, memento": (
         json_map,
-        "recrawl.formats.memento.timemap:TimeMapContents.memento",
+        "recrawl.formats.timemap:TimeMapContents.memento",
         lambda _self, uri, *_: has_bad(uri),
     ),
     "data set, page": (
@@ -346,9 +346,9 @@ FAULTS = {
         "recrawl.formats.columnar.common_crawl:_kinds",
         lambda given, *_: has_bad(given["url"].to_pylist()),
     ),
-    "git, file": (git, "recrawl.formats.git.git_pages:PathRule.url", lambda _rule, path: b"bad" in path),
-    "git, commit": (git, "recrawl.formats.git.git_history:_Replay._touches", lambda _self, named: has_bad(named)),
-    "git, log": (git, "recrawl.formats.git.git_history:_file", lambda *_: next(COUNTER) == 2),
+    "git, file": (git, "recrawl.formats.git_history:PathRule.url", lambda _rule, path: b"bad" in path),
+    "git, commit": (git, "recrawl.formats.git_history:_Replay._touches", lambda _self, named: has_bad(named)),
+    "git, log": (git, "recrawl.formats.git_history:_file", lambda *_: next(COUNTER) == 2),
     "git, page": (git, "recrawl.transfer.archive_import:Importer.pages", lambda _self, urls, *_: has_bad(urls)),
 }
 COUNTER = itertools.count()

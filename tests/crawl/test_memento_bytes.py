@@ -25,10 +25,10 @@ from recrawl.detect import decoded
 from recrawl.errors import FetchError
 from recrawl.fetch import ArchiveClient, HttpFetcher, MementoClient, TransferLimits
 from recrawl.fetch.archives.archive_client import ArchivePoliteness, RateLimitedError
-from recrawl.fetch.http.address_policy import AddressPolicy
+from recrawl.fetch.http.dns import AddressPolicy
 from recrawl.fetch.robots_cache import RobotsCache
 from recrawl.formats.columnar.capture_batches import ReadReport
-from recrawl.formats.memento.timemap import read_timemap
+from recrawl.formats.timemap import read_timemap
 from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
 from recrawl.formats.warc.warc_writer import WarcWriter
 from recrawl.model import Verdict
@@ -37,9 +37,8 @@ from recrawl.store.store_values import MementoState
 from recrawl.time import VirtualClock, to_http_date
 from recrawl.transfer.archive_import import Importer
 from recrawl.transfer.archive_noise_learning import noise_in
-from recrawl.transfer.memento_bytes import ByteBudget, MementoBytes, MementoList, question_number
 from recrawl.transfer.payload_classifier import PayloadClassifier
-from recrawl.transfer.remote_archives import RemoteArchives
+from recrawl.transfer.remote_archives import ByteBudget, MementoBytes, MementoList, RemoteArchives, question_number
 
 HEADER = ["urlkey", "timestamp", "original", "mimetype", "statuscode", "digest", "length"]
 AGENT = "RecrawlTest/1.0 (+https://example.org/bot)"

@@ -29,8 +29,15 @@ from recrawl.errors import InputError
 from recrawl.formats.sitemap import Sitemap, parse_sitemap
 from recrawl.model import Capture, Outcome, Verdict, Visit
 from recrawl.parse import parse_pool
-from recrawl.parse.parse_pool import MIB, NoWorkerError, OverBudgetError, ParseLimits, ParsePool
-from recrawl.parse.pooled_classification import classify_in_pool, new_parse_pool
+from recrawl.parse.parse_pool import (
+    MIB,
+    NoWorkerError,
+    OverBudgetError,
+    ParseLimits,
+    ParsePool,
+    classify_in_pool,
+    new_parse_pool,
+)
 from recrawl.store.open import open_store
 from recrawl.time import VirtualClock
 

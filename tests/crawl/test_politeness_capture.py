@@ -8,8 +8,7 @@ import numpy as np
 
 from recrawl.crawl.site_capture.capture_order import CaptureOrder
 from recrawl.crawl.visit.scope import ScopeKind, ScopeRules
-from recrawl.fetch.http.dns import HostResolver
-from recrawl.fetch.http.ip_gate import IpGate
+from recrawl.fetch.http.dns import HostResolver, IpGate
 from recrawl.schedule.politeness.host_politeness import PolitenessRules
 from recrawl.schedule.politeness.ip_limiter import IpLimiter, IpLimits
 from recrawl.time import VirtualClock

@@ -17,10 +17,8 @@ from recrawl.crawl.visit.visitor import NO_ROBOTS, Visitor
 from recrawl.crawl.visit.warc_archive import NoArchive
 from recrawl.crawl.worker.crawl_worker import CrawlWorker, WorkerPace
 from recrawl.detect import decoded
-from recrawl.fetch.http.address_policy import AddressPolicy
-from recrawl.fetch.http.dns import HostResolver
+from recrawl.fetch.http.dns import AddressPolicy, HostResolver, IpGate
 from recrawl.fetch.http.http_fetcher import HttpFetcher, TransferLimits
-from recrawl.fetch.http.ip_gate import IpGate
 from recrawl.fetch.robots_cache import HostRobots, RobotsCache
 from recrawl.model import Capture, Outcome
 from recrawl.model.visits import NO_CONNECTION, NO_NAME, NOT_ALLOWED

@@ -27,8 +27,7 @@ from recrawl.crawl.visit.warc_archive import REVISIT
 from recrawl.crawl.worker.crawl_assembly import WorkerSettings, live_crawl
 from recrawl.crawl.worker.crawl_worker import WorkerPace
 from recrawl.fetch import FetchRequest
-from recrawl.fetch.access.access_methods import AccessMethods
-from recrawl.fetch.access.rdf_access import Negotiation
+from recrawl.fetch.access.access_methods import AccessMethods, Negotiation
 from recrawl.formats.warc.warc_reader import read_capture
 from recrawl.model import ANSWERED, Outcome, Verdict
 from recrawl.schedule.policies.fixed_interval import FixedInterval

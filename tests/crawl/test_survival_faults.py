@@ -305,7 +305,7 @@ class Cable(HttpFetcher):
 
 @pytest.fixture
 def cable(monkeypatch):
-    monkeypatch.setattr("recrawl.fetch.fetchers.HttpFetcher", Cable)
+    monkeypatch.setattr("recrawl.fetch.http.http_fetcher.HttpFetcher", Cable)
     Cable.failure = Cable.tries = 0
     yield Cable
     Cable.failure = 0

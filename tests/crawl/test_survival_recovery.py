@@ -35,7 +35,7 @@ from recrawl.crawl.worker.crawl_worker import WorkerPace
 from recrawl.crawl.worker.outages import acknowledged_by, give_back
 from recrawl.detect import ChangeResult, PageState
 from recrawl.errors import DiskFullError, InputError, StoreAwayError
-from recrawl.formats.warc.warc_repair import repair
+from recrawl.formats.warc.warc_check import repair
 from recrawl.formats.warc.warc_writer import WarcInfo, WarcWriter
 from recrawl.model import Capture, Outcome, Validators, Visit, Visits
 from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler

@@ -12,9 +12,15 @@ import pytest
 from recrawl.errors import ConfigError
 from recrawl.fetch import FetchRequest
 from recrawl.fetch.access.access_method import AccessMethod, AccessRequest, AccessSource, Exchange
-from recrawl.fetch.access.access_methods import GROUP, AccessMethods
-from recrawl.fetch.access.file_access import PLACE, FileFetcher, LocalFile
-from recrawl.fetch.access.rdf_access import MAX_HOPS, Negotiation
+from recrawl.fetch.access.access_methods import (
+    GROUP,
+    MAX_HOPS,
+    PLACE,
+    AccessMethods,
+    FileFetcher,
+    LocalFile,
+    Negotiation,
+)
 from recrawl.model import Capture, Validators
 from recrawl.time import VirtualClock
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from recrawl.errors import ConfigError
 from recrawl.fetch import FetchRequest, HttpFetcher, TransferLimits
-from recrawl.fetch.http.address_policy import AddressPolicy
+from recrawl.fetch.http.dns import AddressPolicy
 from recrawl.time import VirtualClock
 
 AGENT = "recrawl/1 (+https://example.org/bot)"

@@ -8,7 +8,7 @@ import pytest
 
 from recrawl.errors import ExitCode, FetchError, InputError
 from recrawl.fetch import ArchiveClient, ArchivePoliteness, HttpFetcher, RateLimitedError, TransferLimits
-from recrawl.fetch.http.address_policy import AddressPolicy
+from recrawl.fetch.http.dns import AddressPolicy
 from recrawl.schedule.politeness.host_politeness import PolitenessRules
 from recrawl.time import VirtualClock
 

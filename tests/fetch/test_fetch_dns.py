@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from recrawl.detect import decoded
 from recrawl.fetch import FetchRequest, HttpFetcher, TransferLimits
-from recrawl.fetch.http.address_policy import AddressPolicy
-from recrawl.fetch.http.dns import HostResolver, _place
+from recrawl.fetch.http.dns import AddressPolicy, HostResolver, _place
 from recrawl.fetch.robots_cache import RobotsCache
 from recrawl.model.visits import NO_CONNECTION, NO_NAME, NO_NAME_SERVER, NO_URL, NOT_ALLOWED
 from recrawl.time import VirtualClock

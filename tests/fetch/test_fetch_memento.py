@@ -12,9 +12,9 @@ from recrawl.detect import decoded
 from recrawl.errors import ConfigError, FetchError, InputError
 from recrawl.fetch import ArchiveClient, HttpFetcher, MapForm, MapState, MementoClient, TransferLimits
 from recrawl.fetch.archives.memento_client import raw_uri
-from recrawl.fetch.http.response_headers import links
+from recrawl.fetch.http.transfer import links
 from recrawl.formats.columnar.capture_batches import ReadReport
-from recrawl.formats.memento.timemap import read_timemap
+from recrawl.formats.timemap import read_timemap
 from recrawl.time import VirtualClock, from_http_date
 
 AGENT = "RecrawlTest/1.0 (+https://example.org/bot)"

@@ -15,8 +15,8 @@ from recrawl.formats.cdx.cdx_lines import read_cdx
 from recrawl.formats.cdx.cdxj import read_cdxj
 from recrawl.formats.columnar.capture_batches import ReadReport
 from recrawl.formats.columnar.common_crawl import read_common_crawl
-from recrawl.formats.memento.timemap import read_timemap
 from recrawl.formats.sitemap import read_claims
+from recrawl.formats.timemap import read_timemap
 from recrawl.formats.warc.warc_reader import index_warc
 
 CDX = b"org,a)/%d 2020010203040%d http://a.org/%d text/html 200 ABC - - 5 0 x.warc.gz\n"

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.errors import InputError
-from recrawl.formats.cdx.cdx_columns import parse_timestamps
-from recrawl.formats.cdx.cdx_lines import HEADER, read_cdx, write_cdx, write_sorted
+from recrawl.formats.cdx.cdx_lines import HEADER, parse_timestamps, read_cdx, write_cdx, write_sorted
 from recrawl.formats.columnar.capture_batches import ReadReport, RecordKind, schema
 
 SAMPLES = Path(__file__).parents[1] / "data" / "formats"

@@ -12,11 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.errors import ConfigError, InputError
+from recrawl.formats.change_log import LoggedChange, schema
 from recrawl.formats.columnar.capture_batches import ReadReport
 from recrawl.formats.columnar.dataset import read_dataset
-from recrawl.formats.git.change_log import LoggedChange, schema
-from recrawl.formats.git.git_history import NOWHERE, GitRecording, monotone, read_commits, read_git, write_recordings
-from recrawl.formats.git.git_pages import PathRule
+from recrawl.formats.git_history import (
+    NOWHERE,
+    GitRecording,
+    PathRule,
+    monotone,
+    read_commits,
+    read_git,
+    write_recordings,
+)
 from recrawl.model import Outcome, Verdict
 
 BASE = "https://a.example/"

@@ -18,8 +18,8 @@ from recrawl.formats.cdx.line_blocks import BLOCK
 from recrawl.formats.cdx.zipnum import read_zipnum, write_zipnum
 from recrawl.formats.columnar.capture_batches import ReadReport
 from recrawl.formats.crawl_log import read_crawl_log
-from recrawl.formats.memento.timemap import read_timemap_file
 from recrawl.formats.sitemap import read_claims
+from recrawl.formats.timemap import read_timemap_file
 from recrawl.formats.warc.arc import index_arc
 from recrawl.formats.warc.warc_reader import index_warc
 

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.errors import InputError
+from recrawl.formats import timemap
 from recrawl.formats.columnar import capture_batches
 from recrawl.formats.columnar.capture_batches import ReadReport
-from recrawl.formats.memento import timemap
-from recrawl.formats.memento.timemap import (
+from recrawl.formats.timemap import (
     MapPage,
     TimeMap,
     TimeMapMemento,
@@ -25,7 +25,7 @@ from recrawl.formats.memento.timemap import (
     read_timemap_file,
     to_batches,
 )
-from recrawl.formats.memento.timemap_writer import ArchiveUris, mementos_of, paged, to_cdxj, to_json, to_link
+from recrawl.formats.timemap_writer import ArchiveUris, mementos_of, paged, to_cdxj, to_json, to_link
 
 SAMPLES = Path(__file__).resolve().parents[1] / "data" / "formats"
 DATE = "Sat, 02 Feb 2013 10:00:00 GMT"

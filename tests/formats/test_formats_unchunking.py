@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recrawl.detect import unchunked
-from recrawl.formats.warc.warc_payload import ChunkedDecoder
+from recrawl.formats.warc.warc_fields import ChunkedDecoder
 from recrawl.model import Capture
 
 HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -13,9 +13,9 @@ from warcio.archiveiterator import ArchiveIterator
 from recrawl.errors import InputError
 from recrawl.formats.columnar.capture_batches import NO_SIZE, ReadReport, RecordKind, schema
 from recrawl.formats.warc.archived_bytes import ArchivedBytes
+from recrawl.formats.warc.warc_check import OPEN
 from recrawl.formats.warc.warc_fields import head_of, parse_date
 from recrawl.formats.warc.warc_reader import OUT_OF_RANGE, index_warc, read_capture
-from recrawl.formats.warc.warc_repair import OPEN
 from recrawl.formats.warc.warc_stream import fastwarc
 from recrawl.formats.warc.warc_writer import WarcWriter
 from recrawl.model import Capture

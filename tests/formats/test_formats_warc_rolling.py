@@ -17,9 +17,9 @@ from warcio.archiveiterator import ArchiveIterator
 
 from recrawl.errors import DiskFullError
 from recrawl.formats.columnar.capture_batches import ReadReport
+from recrawl.formats.warc.warc_check import repair
 from recrawl.formats.warc.warc_reader import index_warc, read_capture
 from recrawl.formats.warc.warc_records import payload_sha1, records_of, written
-from recrawl.formats.warc.warc_repair import repair
 from recrawl.formats.warc.warc_writer import ROLL_SIZE, WarcInfo, WarcWriter
 from recrawl.model import Capture
 from recrawl.time import VirtualClock

@@ -23,7 +23,7 @@ from recrawl.fetch import (
     TransferLimits,
 )
 from recrawl.formats.columnar.capture_batches import ReadReport
-from recrawl.formats.memento.timemap import read_timemap
+from recrawl.formats.timemap import read_timemap
 from recrawl.formats.warc.warc_records import sha1
 from recrawl.formats.warc.warc_writer import WarcInfo, WarcWriter
 from recrawl.model import Capture

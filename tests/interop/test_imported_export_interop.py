@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from recrawl.formats.columnar.capture_batches import ReadReport
-from recrawl.formats.memento.timemap import read_timemap
-from recrawl.formats.wacz.wacz_reader import WaczReader
+from recrawl.formats.timemap import read_timemap
+from recrawl.formats.wacz_reader import WaczReader
 from recrawl.formats.warc.warc_writer import WarcInfo, WarcWriter
 from recrawl.model import Capture
 from recrawl.time import DAY, VirtualClock, to_timestamp14

@@ -18,17 +18,16 @@ from recrawl.detect.data.rdf import canonical_rdf
 from recrawl.detect.data.sparql_results import canonical_results
 from recrawl.errors import InputError
 from recrawl.fetch.access.sparql import GraphPages, SelectPages, _cap
-from recrawl.fetch.http.response_headers import retry_after
+from recrawl.fetch.http.transfer import retry_after
 from recrawl.formats.cdx.zipnum import read_zipnum
 from recrawl.formats.columnar.capture_batches import ReadReport
 from recrawl.formats.dates import w3c_time
-from recrawl.formats.git.git_history import _commits
-from recrawl.formats.memento.timemap import read_timemap
+from recrawl.formats.git_history import _commits
 from recrawl.formats.sitemap import read_sitemap
 from recrawl.formats.sniff import SourceFormat, sniff_bytes
+from recrawl.formats.timemap import read_timemap
 from recrawl.formats.warc.arc import index_arc
-from recrawl.formats.warc.warc_fields import parse_date
-from recrawl.formats.warc.warc_payload import ChunkedDecoder
+from recrawl.formats.warc.warc_fields import ChunkedDecoder, parse_date
 from recrawl.formats.warc.warc_reader import index_warc
 from recrawl.model import Capture
 from recrawl.model.nested_data import reason_not_to_parse

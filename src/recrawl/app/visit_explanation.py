@@ -68,7 +68,7 @@ def compared(story: VisitStory, standards: ChangeCriteria, pool: ParsePool | Non
 def page_named(store: PageTable, url: str) -> Page:
     """The page of this URL; an error if there is none."""
     from recrawl.errors import InputError
-    from recrawl.fetch.access.file_access import LocalFile
+    from recrawl.fetch.access.access_methods import LocalFile
 
     page = store.find(LocalFile().source(url, {}).url if url.startswith("file:") else url)
     if page is None:

@@ -16,9 +16,8 @@ from recrawl.fetch.archives.cdx_client import (
     Paging,
 )
 from recrawl.fetch.archives.memento_client import MapForm, MapState, MementoClient, NegotiatedMemento, TimeMapResponse
-from recrawl.fetch.http.dns import HostResolver
+from recrawl.fetch.http.dns import HostResolver, IpGate
 from recrawl.fetch.http.http_fetcher import HttpFetcher, TransferLimits
-from recrawl.fetch.http.ip_gate import IpGate
 from recrawl.fetch.request import Fetcher, FetchRequest
 from recrawl.fetch.robots_cache import HostRobots, RobotsCache
 

@@ -39,8 +39,8 @@ class Fetcher(Protocol):
     a redirect, and sends nothing that it was not asked for. Many requests run at once on one event loop. Times are
     seconds since the epoch by the clock it was given, durations seconds.
 
-    Every implementation passes :class:`recrawl.testing.FetcherConformance`. See :mod:`recrawl.fetch.fetchers` for how
-    packages register one.
+    Every implementation passes :class:`recrawl.testing.FetcherConformance`. See
+    :mod:`recrawl.fetch.http.http_fetcher` for how packages register one.
     """
 
     async def fetch(self, request: FetchRequest) -> Capture:

@@ -26,7 +26,7 @@ from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from recrawl.errors import InputError, StoreError
-from recrawl.fetch.http.response_headers import retry_after
+from recrawl.fetch.http.transfer import retry_after
 from recrawl.fetch.request import Fetcher, FetchRequest, checked_user_agent
 from recrawl.fetch.robots_txt import MAX_BYTES, AgentRules, parse_robots_txt, product_token
 from recrawl.model import Capture

@@ -14,10 +14,16 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import ModuleType
 from typing import BinaryIO
 
 from recrawl.errors import DiskFullError, InputError, StoreError
-from recrawl.formats.warc.warc_repair import is_at, lock
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
 
 FULL = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT})
 """Error numbers that mean: no room, be it on the disk, in the file or in the quota."""
@@ -27,6 +33,35 @@ _LONGEST_PATH, _LONGEST_NAME = 4_096, 255
 """Bytes that Linux takes as a path, and as one part of it; other systems take no more."""
 _LOCK = "lock"
 """The file in an unfinished folder whose lock its writer holds."""
+
+
+def lock(file: BinaryIO, *, wait: bool = False) -> bool:
+    """Take the lock of a file until it is closed; whether it was free, or became so."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def is_at(file: BinaryIO, path: Path) -> bool:
+    """Whether the open file is still the one of that name."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def sync_folder(folder: Path) -> None:
+    """Return once the names in a folder are on the disk, where the system can say so."""
+    if hasattr(os, "O_DIRECTORY"):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def waits_for(error: BaseException) -> StoreError | None:

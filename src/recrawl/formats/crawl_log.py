@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from recrawl.errors import InputError, require
-from recrawl.formats.cdx.cdx_columns import to_captures
+from recrawl.formats.cdx.cdx_lines import to_captures
 from recrawl.formats.cdx.line_blocks import LineBlock, read_blocks, whole_lines
 from recrawl.formats.columnar.capture_batches import NO_SIZE, ReadReport, RecordKind
 

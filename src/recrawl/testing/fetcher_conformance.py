@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 
-from recrawl.fetch.fetchers import FetchTerms
-from recrawl.fetch.http.http_fetcher import TransferLimits
+from recrawl.fetch.http.http_fetcher import FetchTerms, TransferLimits
 from recrawl.fetch.request import Fetcher, FetchRequest, PageFetcher
 from recrawl.model import Capture
 from recrawl.time import VirtualClock

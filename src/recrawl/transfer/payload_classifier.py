@@ -31,8 +31,7 @@ from recrawl.model import (
     Visit,
     Visits,
 )
-from recrawl.parse.parse_pool import ParsePool
-from recrawl.parse.pooled_classification import classify_in_pool
+from recrawl.parse.parse_pool import ParsePool, classify_in_pool
 from recrawl.store.base import Store
 from recrawl.store.store_values import REVISIT, CaptureColumns, LearnedFacts, last_modified_claims, newly_stated
 from recrawl.transfer.archive_noise_learning import forget_archive_noise, learn_archive_noise

@@ -32,16 +32,16 @@ from recrawl.formats.cdx.cdxj import write_cdxj
 from recrawl.formats.columnar.capture_batches import NO_SIZE, ReadReport
 from recrawl.formats.dates import w3c_time
 from recrawl.formats.sniff import SourceFormat, sniff
-from recrawl.formats.wacz.wacz_reader import WaczPage
-from recrawl.formats.wacz.wacz_writer import WaczInfo, write_wacz
+from recrawl.formats.wacz_reader import WaczPage
+from recrawl.formats.wacz_writer import WaczInfo, write_wacz
 from recrawl.formats.warc.archive_stream import GZIP
 from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into, may_be_read
+from recrawl.formats.warc.warc_check import OPEN
 from recrawl.formats.warc.warc_reader import index_warc, opened
-from recrawl.formats.warc.warc_repair import OPEN
 from recrawl.formats.warc.warc_stream import PLAIN, ReadWindow, fastwarc, magic_of, records
 from recrawl.model.plurals import counted
 from recrawl.store.base import HistoryStore, Store
-from recrawl.transfer.composite_survey import composite_facts, composites_of
+from recrawl.transfer.composite_reader import composite_facts, composites_of
 from recrawl.transfer.exporter import capture_files
 
 

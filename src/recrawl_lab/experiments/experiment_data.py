@@ -39,7 +39,7 @@ def experiment_data(data: Path | None, workspace: Path | None, files: Sequence[P
         return
     from recrawl.app.progress import line
     from recrawl.app.workspace.workspace import make_workspace, open_workspace
-    from recrawl.transfer.dataset_export import write_dataset
+    from recrawl.transfer.exporter import write_dataset
 
     with TemporaryDirectory(prefix="recrawl-experiment-") as scratch:
         # The folder has the name that reports call the data by.

@@ -85,7 +85,7 @@ def crawl_twice(workspace: Workspace, console: Console, *, pages: int, days: flo
 def _finish_archive(workspace: Workspace) -> None:
     """Give archive files their final names: an interrupt may come while captures in them are not acknowledged."""
     from recrawl.crawl.worker.outages import acknowledged_by
-    from recrawl.formats.warc.warc_repair import repair
+    from recrawl.formats.warc.warc_check import repair
 
     with workspace.open_store() as store:
         repair(workspace.warc, acknowledged_by(store))

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from recrawl.formats.columnar.capture_batches import ReadReport
-from recrawl.formats.memento.timemap import read_timemap
+from recrawl.formats.timemap import read_timemap
 from recrawl.time import HOUR
 from recrawl.web.replay import capture_lookup
 

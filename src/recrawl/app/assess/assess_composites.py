@@ -11,7 +11,7 @@ from recrawl.assess.composite_coherence import STATE_WORDS, CoherenceState, Comp
 from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
 from recrawl.model import IntArray
 from recrawl.model.plurals import counted
-from recrawl.transfer.composite_survey import MOST_PAGES, CompositeFindings, composites_of
+from recrawl.transfer.composite_reader import MOST_PAGES, CompositeFindings, composites_of
 
 if TYPE_CHECKING:
     from recrawl.store.base import Store

@@ -26,7 +26,7 @@ from recrawl.model import FloatArray, IntArray
 from recrawl.model.plurals import counted
 from recrawl.time import format_duration, to_iso
 from recrawl.transfer.archive_noise_learning import noise_json, noise_words
-from recrawl.transfer.composite_survey import composite_facts
+from recrawl.transfer.composite_reader import composite_facts
 
 _NAMED = 5
 """Sites that a warning names."""

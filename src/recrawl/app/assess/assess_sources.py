@@ -198,7 +198,7 @@ def _read_bytes(  # noqa: PLR0913, PLR0917 - what is read, where from, how, and 
     """
     from recrawl.app.workspace.workspace_wiring import detector_named
     from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
-    from recrawl.parse.pooled_classification import new_parse_pool
+    from recrawl.parse.parse_pool import new_parse_pool
     from recrawl.transfer.payload_classifier import PayloadClassifier
 
     archived = ArchivedBytes(warc, imported_into(store))

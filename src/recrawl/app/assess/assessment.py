@@ -37,7 +37,7 @@ from recrawl.store.base import CaptureIndex, HistoryStore, Store
 from recrawl.store.store_values import SiteCapture, SiteLog
 from recrawl.time import WEEK
 from recrawl.transfer.archive_noise_learning import noise_in
-from recrawl.transfer.composite_survey import CompositeFindings
+from recrawl.transfer.composite_reader import CompositeFindings
 from recrawl.transfer.listed_captures import MergedCaptures, merged_captures
 
 

@@ -94,7 +94,7 @@ def feature_table(place: Workspace, store: Store, asked: FeatureQuestion) -> Ext
 @contextmanager
 def content_reader(place: Workspace) -> Iterator[ContentReader]:
     """Reads archived pages with the budget that a crawl has for answers; says in the end what could not be read."""
-    from recrawl.parse.pooled_classification import new_parse_pool
+    from recrawl.parse.parse_pool import new_parse_pool
     from recrawl.transfer.page_contents import ContentReader
 
     settings = place.configuration.settings.detect

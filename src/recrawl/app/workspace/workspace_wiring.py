@@ -257,8 +257,8 @@ def crawl_settings_of(settings: Settings, part_of: str = "") -> WorkerSettings:
     from recrawl.crawl.control.json_log import LEVELS
     from recrawl.crawl.worker.crawl_assembly import WorkerSettings
     from recrawl.crawl.worker.crawl_worker import WorkerPace
-    from recrawl.fetch.fetchers import fetcher_named
-    from recrawl.fetch.http.address_policy import AddressPolicy
+    from recrawl.fetch.http.dns import AddressPolicy
+    from recrawl.fetch.http.http_fetcher import fetcher_named
     from recrawl.schedule.politeness.retry import Retry
     from recrawl.time import DAY, MINUTE
 

@@ -37,7 +37,7 @@ from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
 from recrawl.formats.atomic_files import complete_file, told
 from recrawl.store.base import HistoryStore, Store
 from recrawl.time import format_duration
-from recrawl.transfer.composite_survey import MOST_PAGES
+from recrawl.transfer.composite_reader import MOST_PAGES
 
 if TYPE_CHECKING:
     from recrawl.app.assess.assess_sources import ReadOptions, TemporaryArchive

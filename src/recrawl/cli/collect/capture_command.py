@@ -387,7 +387,7 @@ def _carried_out(place: Workspace, store: Store, order: CaptureOrder, unfinished
     from recrawl.app.workspace.workspace_wiring import classifier_of
     from recrawl.cli.interrupts import interruptible
     from recrawl.cli.operate.run_display import getting_ready
-    from recrawl.parse.pooled_classification import warm_up
+    from recrawl.parse.parse_pool import warm_up
 
     again = command_in(place.folder, "capture --resume")
     with getting_ready():

@@ -97,7 +97,7 @@ def write_history_table(job: ExportJob) -> list[str]:
 
 def write_dataset_tables(job: ExportJob) -> list[str]:
     """Change histories as a folder of Parquet tables, in the form that experiments read."""
-    from recrawl.transfer.dataset_export import write_dataset
+    from recrawl.transfer.exporter import write_dataset
 
     steps = 1
     job.tell("histories", 0, steps)
@@ -181,7 +181,7 @@ def write_package(job: ExportJob) -> list[str]:
     import typer
 
     from recrawl.crawl.clock import RealClock
-    from recrawl.formats.wacz.wacz_writer import WaczInfo
+    from recrawl.formats.wacz_writer import WaczInfo
     from recrawl.transfer.wacz_export import pack, sentences
 
     errors: list[str] = []
@@ -206,7 +206,7 @@ def write_timemap(job: ExportJob) -> list[str]:
     import numpy as np
 
     from recrawl.formats.atomic_files import complete_file
-    from recrawl.formats.memento.timemap_writer import ArchiveUris, to_cdxj, to_json, to_link
+    from recrawl.formats.timemap_writer import ArchiveUris, to_cdxj, to_json, to_link
     from recrawl.transfer.exporter import capture_batches
 
     try:

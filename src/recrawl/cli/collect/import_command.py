@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.detect.noise.archive_noise import NoisePartReport
     from recrawl.fetch.archives.archive_client import ArchiveClient
-    from recrawl.fetch.http.address_policy import AddressPolicy
+    from recrawl.fetch.http.dns import AddressPolicy
     from recrawl.fetch.http.http_fetcher import HttpFetcher
     from recrawl.model import ByteArray, FloatArray, IntArray
     from recrawl.store.base import Store
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from recrawl.transfer.archive_import import CleaningRules, Importer
     from recrawl.transfer.import_sources import SourceResult
     from recrawl.transfer.listed_captures import MergedCaptures
-    from recrawl.transfer.memento_bytes import ByteBudget, BytesFetched
+    from recrawl.transfer.remote_archives import ByteBudget, BytesFetched
 
 
 DEFAULT_LIMIT = 1_000
@@ -56,7 +56,7 @@ def wanted_bytes(
 ) -> BytesToFetch:
     """Validate the options of ``--bytes`` before any request."""
     from recrawl.fetch.archives.archive_url import CdxAddress, archive_address, replay_of
-    from recrawl.transfer.memento_bytes import ByteBudget
+    from recrawl.transfer.remote_archives import ByteBudget
 
     if not urls:
         raise ConfigError("--bytes needs a remote archive.", "Give the URL of a CDX query or a TimeMap.")
@@ -94,10 +94,10 @@ async def fetch_bytes_of(  # noqa: PLR0913, PLR0917 - what, where, how, and the 
     from recrawl.fetch.archives.memento_client import MementoClient
     from recrawl.fetch.robots_cache import RobotsCache
     from recrawl.formats.columnar.capture_batches import ReadReport
-    from recrawl.formats.memento.timemap import read_timemap
+    from recrawl.formats.timemap import read_timemap
     from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
     from recrawl.formats.warc.warc_writer import WarcWriter
-    from recrawl.transfer.memento_bytes import MementoBytes, question_number
+    from recrawl.transfer.remote_archives import MementoBytes, question_number
 
     clock, settings = RealClock(), place.configuration.settings
     crawl = crawl_settings_of(settings)
@@ -133,7 +133,7 @@ async def fetch_bytes_of(  # noqa: PLR0913, PLR0917 - what, where, how, and the 
 
 def sum_of(fetched: list[BytesFetched]) -> BytesFetched:
     """The totals over all URLs."""
-    from recrawl.transfer.memento_bytes import BytesFetched
+    from recrawl.transfer.remote_archives import BytesFetched
 
     names = [name for name in BytesFetched.__slots__ if name != "ended_by"]
     ended = next((one.ended_by for one in fetched if one.ended_by), "")
@@ -143,7 +143,7 @@ def sum_of(fetched: list[BytesFetched]) -> BytesFetched:
 def in_words(fetched: BytesFetched) -> str:
     """A summary of fetched and remaining captures.
 
-    >>> from recrawl.transfer.memento_bytes import BytesFetched
+    >>> from recrawl.transfer.remote_archives import BytesFetched
     >>> in_words(BytesFetched(captures=20, size=5_400, requests=21))
     'Bytes: 20 captures fetched (5.4 kB, 21 requests).'
     """
@@ -336,7 +336,7 @@ def _import(  # noqa: PLR0913, PLR0917 - where, what, how, and the progress call
     """Import all sources, add the result of each to ``brought``, then classify."""
     from recrawl.crawl.clock import RealClock
     from recrawl.crawl.worker.outages import acknowledged_by
-    from recrawl.formats.warc.warc_repair import repair
+    from recrawl.formats.warc.warc_check import repair
     from recrawl.transfer.archive_import import Importer
     from recrawl.transfer.import_sources import ImportSources
 
@@ -380,7 +380,7 @@ def _judge(  # noqa: PLR0913, PLR0917 - where, what, how, and the progress callb
 
     from recrawl.app.workspace.workspace_wiring import detector_named
     from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
-    from recrawl.parse.pooled_classification import new_parse_pool
+    from recrawl.parse.parse_pool import new_parse_pool
     from recrawl.transfer.archive_noise_learning import noise_in
     from recrawl.transfer.listed_captures import merged_captures
     from recrawl.transfer.payload_classifier import PayloadClassifier
@@ -470,8 +470,7 @@ async def _ask(  # noqa: PLR0913, PLR0917 - where, what, how, and the progress c
     from recrawl.formats.columnar.capture_batches import ReadReport
     from recrawl.formats.sniff import SourceFormat
     from recrawl.transfer.import_sources import SourceResult
-    from recrawl.transfer.memento_bytes import MementoList
-    from recrawl.transfer.remote_archives import RemoteArchives
+    from recrawl.transfer.remote_archives import MementoList, RemoteArchives
 
     clock, settings = RealClock(), place.configuration.settings
     treatment = ArchivePoliteness(politeness_of(settings.politeness))
@@ -503,8 +502,7 @@ async def _ask(  # noqa: PLR0913, PLR0917 - where, what, how, and the progress c
 async def _reach(clock: Clock, settings: FetchSettings, url: str) -> AddressPolicy:
     """The address policy of an import: the host in the URL is always allowed, others as in a crawl."""
     from recrawl.app.workspace.workspace_wiring import limits_of
-    from recrawl.fetch.http.address_policy import AddressPolicy
-    from recrawl.fetch.http.dns import HostResolver
+    from recrawl.fetch.http.dns import AddressPolicy, HostResolver
 
     async with HostResolver(clock, patience=limits_of(settings).connect) as names:
         named = [address.partition("%")[0] for address in await names.all_of(url)]

@@ -26,8 +26,7 @@ from typing import BinaryIO, Literal, Protocol, Self, get_args
 import numpy as np
 
 from recrawl.errors import DiskFullError
-from recrawl.formats.atomic_files import FULL
-from recrawl.formats.warc.warc_repair import is_at, lock
+from recrawl.formats.atomic_files import FULL, is_at, lock
 from recrawl.time import to_iso
 
 Level = Literal["debug", "info", "warn", "error", "fatal"]

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from recrawl.errors import InputError
-from recrawl.formats.warc.warc_repair import is_at, lock
+from recrawl.formats.atomic_files import is_at, lock
 from recrawl.store.base import ScheduleStore
 
 WORKERS = "workers"

@@ -20,12 +20,13 @@ from recrawl.crawl.maintenance.capture_places import ROUNDING, Add, CapturePlace
 from recrawl.crawl.visit.warc_archive import REVISIT
 from recrawl.detect import decoded
 from recrawl.errors import InputError
-from recrawl.formats.atomic_files import has_file
+from recrawl.formats.atomic_files import has_file, lock
 from recrawl.formats.sniff import SourceFormat, sniff
 from recrawl.formats.warc.arc import read_arc_capture
 from recrawl.formats.warc.archived_bytes import imported_into, may_be_read
 from recrawl.formats.warc.warc_check import (
     CAPTURES,
+    OPEN,
     CheckedRecord,
     RevisitReference,
     checked_record_at,
@@ -33,7 +34,6 @@ from recrawl.formats.warc.warc_check import (
 )
 from recrawl.formats.warc.warc_fields import parse_date
 from recrawl.formats.warc.warc_reader import read_capture
-from recrawl.formats.warc.warc_repair import OPEN, lock
 from recrawl.model.captures import RobotsCopy
 from recrawl.store.base import Store, Tell
 from recrawl.store.store_values import CaptureColumns, CaptureRecord

@@ -30,9 +30,9 @@ from typing import Any, BinaryIO, TypeAlias
 
 from recrawl.crawl.control.worker_registry import live_workers
 from recrawl.errors import ConfigError, InputError, StoreError, StoreMissingError
-from recrawl.formats.atomic_files import complete_file, is_running, told
+from recrawl.formats.atomic_files import complete_file, is_running, lock, sync_folder, told
 from recrawl.formats.warc.archive_stream import member_end
-from recrawl.formats.warc.warc_repair import OPEN, lock, sync_folder
+from recrawl.formats.warc.warc_check import OPEN
 from recrawl.formats.warc.warc_stream import record_at
 from recrawl.store.base import Tell
 from recrawl.store.open import open_store, sqlite_path

@@ -20,8 +20,8 @@ from recrawl.crawl.visit.site_claims import read_announced, sitemap_claims
 from recrawl.crawl.visit.warc_archive import ResponseArchive
 from recrawl.crawl.worker.event_loop import InterruptibleSleep
 from recrawl.errors import ConfigError, ExitCode, FetchError
-from recrawl.fetch.http.ip_gate import IpGate
-from recrawl.fetch.http.response_headers import retry_after
+from recrawl.fetch.http.dns import IpGate
+from recrawl.fetch.http.transfer import retry_after
 from recrawl.fetch.request import Fetcher, FetchRequest
 from recrawl.fetch.robots_cache import HostRobots, RobotsCache
 from recrawl.formats.site_claims_format import ClaimedPage

@@ -58,7 +58,7 @@ from recrawl.detect import PageState
 from recrawl.detect.fingerprint import digest
 from recrawl.detect.version import CostlyError, Effort, body_of, page_version
 from recrawl.errors import RecrawlError
-from recrawl.fetch.http.ip_gate import IpGate
+from recrawl.fetch.http.dns import IpGate
 from recrawl.fetch.request import Fetcher
 from recrawl.fetch.robots_cache import RobotsCache
 from recrawl.formats.atomic_files import waits_for

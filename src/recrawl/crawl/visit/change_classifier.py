@@ -62,8 +62,7 @@ from recrawl.detect.validator_trust import FALSE_ANSWERS, LIE, NO_SIGN, check_sh
 from recrawl.detect.version import CostlyError, Effort
 from recrawl.model import ANSWERED, Capture, IntArray, Outcome, Validators, Verdict
 from recrawl.model.noise_counts import WHOLE_HOST
-from recrawl.parse.parse_pool import ParsePool
-from recrawl.parse.pooled_classification import classified_unread, log_unread, undecided
+from recrawl.parse.parse_pool import ParsePool, classified_unread, log_unread, undecided
 from recrawl.store.base import HistoryStore
 from recrawl.store.store_values import LearnedFacts, ValidatorCounts
 from recrawl.time import MINUTE

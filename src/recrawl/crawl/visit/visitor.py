@@ -37,7 +37,7 @@ from recrawl.detect.comparison import NEAR
 from recrawl.errors import InputError
 from recrawl.fetch.access.access_method import AccessRequest, Exchange, in_this_process
 from recrawl.fetch.access.access_methods import FEED, AccessMethods
-from recrawl.fetch.http.ip_gate import IpAdmission, IpGate
+from recrawl.fetch.http.dns import IpAdmission, IpGate
 from recrawl.fetch.request import Fetcher, FetchRequest, PageFetcher
 from recrawl.fetch.robots_cache import HostRobots, RobotsCache
 from recrawl.formats.atomic_files import waits_for

@@ -30,19 +30,15 @@ from recrawl.crawl.worker.gc_tuning import long_running
 from recrawl.crawl.worker.lease_pool import leases_kept
 from recrawl.crawl.worker.outages import acknowledged_by, give_back
 from recrawl.detect import decoded
-from recrawl.fetch.access.file_access import FileFetcher
-from recrawl.fetch.fetchers import FetchTerms, OpenFetcher, http_fetcher
-from recrawl.fetch.http.address_policy import AddressPolicy
+from recrawl.fetch.access.access_methods import FileFetcher
 from recrawl.fetch.http.bytes_in_flight import BytesInFlight
-from recrawl.fetch.http.dns import HostResolver
-from recrawl.fetch.http.http_fetcher import TransferLimits
-from recrawl.fetch.http.ip_gate import IpGate
+from recrawl.fetch.http.dns import AddressPolicy, HostResolver, IpGate
+from recrawl.fetch.http.http_fetcher import FetchTerms, OpenFetcher, TransferLimits, http_fetcher
 from recrawl.fetch.request import Fetcher
 from recrawl.fetch.robots_cache import RobotsCache
 from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
 from recrawl.formats.warc.warc_writer import ROLL_SIZE, WarcInfo, WarcWriter
-from recrawl.parse.parse_pool import ParseLimits, ParsePool
-from recrawl.parse.pooled_classification import new_parse_pool, warm_up
+from recrawl.parse.parse_pool import ParseLimits, ParsePool, new_parse_pool, warm_up
 from recrawl.schedule.frontier.new_page_queue import NewPageQueue
 from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
 from recrawl.schedule.policy import Policy

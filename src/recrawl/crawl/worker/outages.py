@@ -33,7 +33,7 @@ from recrawl.crawl.visit.fault_isolation import FaultReporter
 from recrawl.crawl.visit.visit_target import AuxiliaryFetched, Deferred, Result, RobotsFetched, VisitDone
 from recrawl.errors import DiskFullError, StoreError
 from recrawl.formats.atomic_files import waits_for
-from recrawl.formats.warc.warc_repair import Keeper, Span
+from recrawl.formats.warc.warc_check import Keeper, Span
 from recrawl.formats.warc.warc_stream import record_at
 from recrawl.model.visits import EMPTY, NO_NAME_SERVER, NO_ROUTE, TOO_SLOW
 from recrawl.schedule.politeness.retry import Backoff

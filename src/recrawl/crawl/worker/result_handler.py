@@ -46,7 +46,7 @@ from recrawl.crawl.worker.outages import (
 from recrawl.crawl.worker.sitemap_feed_poller import SitemapFeedPoller
 from recrawl.detect import ChangeResult
 from recrawl.fetch.access.access_method import redirect_of
-from recrawl.fetch.http.response_headers import retry_after
+from recrawl.fetch.http.transfer import retry_after
 from recrawl.formats.atomic_files import waits_for
 from recrawl.model import Capture, Outcome, Validators, Visit
 from recrawl.model.visits import BROKEN_OFF, NOT_ALLOWED

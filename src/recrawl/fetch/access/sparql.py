@@ -5,7 +5,8 @@ whole and by GET, the response is the version as received. In pages, or by POST,
 responses: the rows or statements of all pages, sorted unless the query has an ORDER BY. Each response is archived as
 received.
 
-Redirects are followed, also to other hosts: see :mod:`recrawl.fetch.access.rdf_access`. The same query is sent there.
+Redirects are followed, also to other hosts, and the same query is sent there: see
+:mod:`recrawl.fetch.access.access_methods`.
 
 An incomplete result is a failed visit and no change: an error status, an error text under 200, truncated results, an
 endpoint that gave up half-way, more pages than allowed. Blank nodes are renamed per page, because ``_:b0`` of one

@@ -20,7 +20,7 @@ from urllib.parse import quote, urlsplit
 import numpy as np
 
 from recrawl.errors import ExitCode, FetchError, InputError
-from recrawl.fetch.http.response_headers import retry_after
+from recrawl.fetch.http.transfer import retry_after
 from recrawl.fetch.request import Fetcher, FetchRequest
 from recrawl.model import Capture
 from recrawl.model.visits import NOT_ALLOWED

@@ -22,7 +22,7 @@ from typing import Generic, Protocol, Self, TypeVar
 
 from recrawl.errors import ConfigError, FetchError, InputError
 from recrawl.fetch.archives.archive_client import MAX_REDIRECTS, ArchiveClient, is_memento
-from recrawl.fetch.http.response_headers import links
+from recrawl.fetch.http.transfer import links
 from recrawl.model import Capture
 from recrawl.time import from_http_date, to_http_date
 from recrawl.urls import address, host_of
@@ -149,7 +149,7 @@ class FurtherMap(Protocol):
 
 
 class ParsedMap(Protocol):
-    """The parts of a parsed map that are needed: ``recrawl.formats.memento.timemap.TimeMap`` has them."""
+    """The parts of a parsed map that are needed: ``recrawl.formats.timemap.TimeMap`` has them."""
 
     @property
     def pages(self) -> Sequence[FurtherMap]:
@@ -219,7 +219,7 @@ class MementoClient(Generic[M]):
     ``timemap`` and ``timegate`` are templates with ``{url}``, the first also with ``{form}``:
     ``https://archive.example/coll/timemap/{form}/{url}`` and ``https://archive.example/coll/{url}``. ``body_of``
     returns the decoded body of a response (``recrawl.detect.decoded``). ``read_map`` parses the map in the bytes from a
-    URL (``recrawl.formats.memento.timemap.read_timemap`` with a report); if it raises InputError the map is requested
+    URL (``recrawl.formats.timemap.read_timemap`` with a report); if it raises InputError the map is requested
     again.
     """
 

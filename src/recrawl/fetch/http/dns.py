@@ -1,6 +1,6 @@
-"""Resolves a host name to the one address that we connect to.
+"""Addresses of hosts: which one a name resolves to, which may be connected to, and how many requests each gets.
 
-Rules of this file:
+Rules of resolving (:class:`HostResolver`):
 
 1. A name is resolved once, and the connection goes to the address that was resolved, checked and waited for. No other
    DNS answer can come in between.
@@ -8,6 +8,13 @@ Rules of this file:
    succeeds there, the next one is used.
 3. Answers are cached for minutes, failures for seconds. Names are resolved in threads by the system's resolver, which
    knows /etc/hosts and the local network.
+
+A page can name any host, and any name can resolve to anything: this machine, the router, the cloud's metadata service.
+So :class:`AddressPolicy` is about addresses, not names, and is applied after DNS for each new connection. No URL,
+redirect or DNS server can get around it.
+
+:class:`IpGate` admits requests to an IP address, in turn for the hosts that share it, by the rules of
+``schedule.politeness.ip_limiter``.
 """
 
 from __future__ import annotations
@@ -15,18 +22,93 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
-from recrawl.fetch.http.address_policy import AddressPolicy
+from recrawl.errors import ConfigError
 from recrawl.model.visits import NO_NAME, NO_NAME_SERVER, NO_URL, NOT_ALLOWED
+from recrawl.schedule.politeness.ip_limiter import IpLimiter
 from recrawl.time import MINUTE, Clock
+
+_GLOBAL = IPv6Network("2000::/3")
+"""The range of all public IPv6 addresses. Others are private or unassigned."""
+_NAT64 = IPv6Network("64:ff9b::/96")
+_WITH_IPV4 = (_NAT64, IPv6Network("::/96"), IPv6Network("::ffff:0:0:0/96"))
+"""IPv6 addresses whose last 32 bits are an IPv4 address: of a public translator, and two old forms."""
+_LAST_32_BITS = 0xFFFF_FFFF
+_NOT_PUBLIC = tuple(map(ip_network, ("192.0.0.0/24", "192.88.99.0/24", "3fff::/20")))
+"""Reserved for protocols and examples (IANA); not every Python knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddressPolicy:
+    """Public addresses, and explicitly allowed networks."""
+
+    allowed: tuple[IPv4Network | IPv6Network, ...] = field(default=())
+
+    @classmethod
+    def of(cls, networks: Iterable[str] = ()) -> Self:
+        """Allow these networks (``10.0.0.0/8``) and single addresses beside all public ones.
+
+        >>> AddressPolicy.of(["127.0.0.1"]).covers("127.0.0.1"), AddressPolicy.of().covers("127.0.0.1")
+        (True, False)
+
+        Raises:
+            ConfigError: one of them is no network.
+        """
+        try:
+            return cls(tuple(ip_network(one) for one in networks))
+        except ValueError as error:
+            raise ConfigError(
+                f"This is no network of addresses: {error}.",
+                "Write a network as 10.0.0.0/8 or fd00::/8, a single address as 127.0.0.1.",
+            ) from error
+
+    def covers(self, address: str) -> bool:
+        """Whether a connection to this address may be opened.
+
+        >>> [AddressPolicy().covers(one) for one in ("93.184.216.34", "169.254.169.254", "::ffff:127.0.0.1", "junk")]
+        [True, False, False, False]
+        """
+        try:
+            found = ip_address(address.partition("%")[0])  # an IPv6 address may carry its interface
+        except ValueError:
+            return False
+        if any(found in network for network in self.allowed if network.version == found.version):
+            return True
+        meant = _meant(found)
+        if any(meant in network for network in self.allowed if network.version == meant.version):
+            return True
+        return _is_public(meant) and (_is_public(found) or _stands_for_another(found))
+
+
+def _is_public(address: IPv4Address | IPv6Address) -> bool:
+    reserved = any(address in network for network in _NOT_PUBLIC if network.version == address.version)
+    elsewhere = isinstance(address, IPv6Address) and address not in _GLOBAL
+    return address.is_global and not (address.is_multicast or reserved or elsewhere)
+
+
+def _stands_for_another(address: IPv4Address | IPv6Address) -> bool:
+    """Whether a connection to a non-public IPv6 address leads to a public one."""
+    return isinstance(address, IPv6Address) and (address.ipv4_mapped is not None or address in _NAT64)
+
+
+def _meant(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    """The IPv4 address that an IPv6 address stands for, if it does."""
+    if isinstance(address, IPv4Address):
+        return address
+    inside = address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None)
+    of_its_own = address.is_loopback or address.is_unspecified
+    if inside is None and not of_its_own and any(address in network for network in _WITH_IPV4):
+        inside = IPv4Address(int(address) & _LAST_32_BITS)
+    return inside or address
+
 
 CaptureLookup = Callable[[str], Awaitable[Sequence[str]]]
 """All addresses of a host, or an OSError if there are none."""
@@ -223,3 +305,55 @@ def _ordered(addresses: Sequence[str]) -> list[str]:
         return number.version, int(number)
 
     return sorted(dict.fromkeys(addresses), key=rank)
+
+
+@dataclass(frozen=True, slots=True)
+class IpAdmission:
+    """A request at an address: admitted, or deferred until a time."""
+
+    address: str
+    """Empty if the address of the host is unknown: then there is nothing to wait for."""
+    who: int
+    until: float
+    """Seconds since the epoch; ``-inf`` if admitted."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the request may be made now."""
+        return self.until == float("-inf")
+
+
+class IpGate:
+    """Resolves the address of a URL, and admits hosts there one after the other."""
+
+    def __init__(self, names: HostResolver, turns: IpLimiter, clock: Clock) -> None:
+        self._names = names
+        self._turns = turns
+        self._clock = clock
+
+    def share(self, workers: int) -> None:
+        """Set the number of workers that request the same hosts, this one included."""
+        self._turns.workers = workers
+
+    async def enter(self, url: str, who: int) -> IpAdmission:
+        """Enter, or get the time to retry.
+
+        Call ``leave`` after an admission; ``who`` is a host, which is admitted once only.
+        """
+        found = await self._names.find(url)
+        if not found.address:
+            return IpAdmission("", who, float("-inf"))
+        now = self._clock.now()
+        until = self._turns.begin(found.address, who, now)
+        return IpAdmission(found.address, who, float("-inf") if until <= now else until)
+
+    async def wait(self, url: str, who: int) -> IpAdmission:
+        """Enter as soon as possible."""
+        while not (door := await self.enter(url, who)).is_open:
+            await self._clock.sleep_until(door.until)
+        return door
+
+    def leave(self, door: IpAdmission) -> None:
+        """End the request."""
+        if door.address and door.is_open:
+            self._turns.done(door.address, door.who, self._clock.now())

@@ -3,7 +3,7 @@
 Rules of the fetcher:
 
 1. Every remote failure becomes a capture.
-2. No connection is opened to an address that ``address_policy.py`` forbids. Only ``dns.py`` resolves names, and the
+2. No connection is opened to an address that the address policy forbids. Only ``dns.py`` resolves names, and the
    connection goes to the resolved address.
 3. HTTP/2 is used with hosts that offer it over TLS, if it is enabled.
 
@@ -16,6 +16,10 @@ Rules of ``Transfers``:
 1. libcurl is only called from the event loop, and never from one of its own callbacks.
 2. A time-out that comes too early is harmless, one that never comes is not: a running timer is kept, and checks the
    time when it fires.
+
+The entry points of the group ``recrawl.fetchers`` name fetchers of other packages. A fetcher is opened by a callable
+that takes :class:`FetchTerms` and returns an asynchronous context manager of a :class:`~recrawl.fetch.request.Fetcher`.
+The setting ``fetch.fetcher`` chooses one for the pages of a crawl. Clients of other archives always use HTTP.
 """
 
 from __future__ import annotations
@@ -24,17 +28,18 @@ import asyncio
 import math
 import select
 import ssl
-from collections.abc import Mapping
-from contextlib import suppress
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass, field
+from types import MappingProxyType, TracebackType
+from typing import Any, Self, TypeAlias
 
+from recrawl import plugins
 from recrawl.errors import require
-from recrawl.fetch.http.address_policy import AddressPolicy
 from recrawl.fetch.http.bytes_in_flight import BytesInFlight
-from recrawl.fetch.http.dns import HostResolver
+from recrawl.fetch.http.dns import AddressPolicy, HostResolver
 from recrawl.fetch.http.transfer import Transfer, TransferLimits
-from recrawl.fetch.request import FetchRequest, checked_user_agent
+from recrawl.fetch.request import Fetcher, FetchRequest, checked_user_agent
 from recrawl.model import Capture
 from recrawl.model.visits import NO_CONNECTION, NO_ROUTE
 from recrawl.time import Clock
@@ -322,3 +327,54 @@ class HttpFetcher:
         if self._ca_file:
             curl.setopt(options.CAINFO, self._ca_file)
         return transfer
+
+
+@dataclass(frozen=True, slots=True)
+class FetchTerms:
+    """What a fetcher works with, and the limits it must keep."""
+
+    clock: Clock
+    """Captures have its time."""
+    user_agent: str
+    """Sent with every request."""
+    limits: TransferLimits = field(default_factory=TransferLimits)
+    """How long and how much one request may take."""
+    reach: AddressPolicy | None = None
+    """Addresses that may be connected to; ``None`` for all."""
+    names: HostResolver | None = None
+    """Finds addresses by these rules, and is shared with the IP limits; ``None``: the fetcher has its own."""
+    http2: bool = True
+    """Whether HTTP/2 may be spoken."""
+    in_flight: BytesInFlight | None = None
+    """Bounds the bytes of all answers together, if given."""
+
+
+OpenFetcher: TypeAlias = Callable[[FetchTerms], AbstractAsyncContextManager[Fetcher]]
+"""Opens a fetcher, which is closed when its context ends."""
+
+
+def http_fetcher(terms: FetchTerms) -> AbstractAsyncContextManager[Fetcher]:
+    """The built-in fetcher for http and https."""
+    return HttpFetcher(
+        terms.clock,
+        terms.user_agent,
+        limits=terms.limits,
+        reach=terms.reach,
+        names=terms.names,
+        http2=terms.http2,
+        in_flight=terms.in_flight,
+    )
+
+
+FETCHERS: Mapping[str, OpenFetcher] = MappingProxyType({"http": http_fetcher})
+"""The built-in fetchers by name."""
+
+
+def fetcher_named(name: str) -> OpenFetcher:
+    """How to open a fetcher: a built-in one, one of an entry point, or ``package.module:Name``.
+
+    Raises:
+        ConfigError: there is none, or it cannot be loaded.
+    """
+    opener: OpenFetcher = plugins.find("fetcher", name, FETCHERS)
+    return opener

@@ -10,7 +10,8 @@ Rules of this file:
 4. HTTP/2 has no header text. libcurl writes one, which is stored as that of HTTP/1.1, the only one that archive readers
    know.
 
-:func:`failure_of` maps errors of libcurl to failure numbers.
+:func:`failure_of` maps errors of libcurl to failure numbers. :func:`retry_after` and :func:`links` parse the response
+headers Retry-After (RFC 9110, 10.2.3; conventions R4) and Link (RFC 8288), which Memento uses.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ import errno
 import io
 import re
 import socket
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from recrawl.fetch.http.address_policy import AddressPolicy
 from recrawl.fetch.http.bytes_in_flight import COUNTED, FREE, BytesInFlight, Charge
-from recrawl.fetch.http.dns import out_of_reach
+from recrawl.fetch.http.dns import AddressPolicy, out_of_reach
 from recrawl.fetch.request import FetchRequest
 from recrawl.model import Capture
 from recrawl.model.visits import (
@@ -40,6 +41,59 @@ from recrawl.model.visits import (
     NOT_ALLOWED,
     TOO_SLOW,
 )
+from recrawl.time import DAY, from_http_date
+
+_LINK = re.compile(r"<([^<>\s]*)>([^<>]*)")
+_PARAMETER = re.compile(r';\s*([\w*!.-]+)\s*=\s*(?:"([^"]*)"|([^",;\s]+))')
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderLink:
+    """A link of a Link header or of a map in link-format."""
+
+    uri: str
+    parameters: Mapping[str, str]
+
+    @property
+    def relations(self) -> frozenset[str]:
+        """The relations of the target to the page."""
+        return frozenset(self.parameters.get("rel", "").lower().split())
+
+
+def links(text: str) -> Iterator[HeaderLink]:
+    """The links of a Link header or of a map in link-format (RFC 8288, RFC 6690). O(n).
+
+    >>> [(link.uri, sorted(link.relations)) for link in links('<http://a/,b>; rel="first memento", <c>; rel=self')]
+    [('http://a/,b', ['first', 'memento']), ('c', ['self'])]
+    """
+    for uri, rest in _LINK.findall(text):
+        yield HeaderLink(uri, {name.lower(): quoted or bare for name, quoted, bare in _PARAMETER.findall(rest)})
+
+
+_ASKING = (429, 503)
+_SECONDS = re.compile(r"[0-9]{1,12}")
+LONGEST = 30 * DAY
+"""Maximum seconds granted at once; a host that wants more can ask again."""
+
+
+def retry_after(capture: Capture) -> float | None:
+    r"""Seconds that a 429 or 503 asks us to wait, given as seconds or as a date; ``None`` if it does not ask.
+
+    >>> retry_after(Capture("http://x/", 0.0, 503, b"HTTP/1.1 503 Busy\r\nRetry-After: 120\r\n\r\n"))
+    120.0
+    """
+    text = capture.header("retry-after").strip() if capture.status in _ASKING else ""
+    if not text:
+        return None
+    if _SECONDS.fullmatch(text):
+        wait = float(text)
+    else:
+        until = from_http_date(text)
+        if until is None:
+            return None
+        wait = until - capture.time
+    return min(max(wait, 0.0), LONGEST)
+
 
 _BY_NAME = {
     "E_COULDNT_RESOLVE_HOST": NO_NAME,

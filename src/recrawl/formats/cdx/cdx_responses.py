@@ -16,7 +16,7 @@ import numpy as np
 
 from recrawl.errors import InputError, require
 from recrawl.formats.cdx import cdx_lines, cdxj
-from recrawl.formats.cdx.cdx_columns import to_captures
+from recrawl.formats.cdx.cdx_lines import to_captures
 from recrawl.formats.cdx.cdxj import NAMES
 from recrawl.formats.cdx.line_blocks import LineBlock, read_blocks, whole_lines
 from recrawl.formats.columnar.capture_batches import ReadReport

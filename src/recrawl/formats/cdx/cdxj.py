@@ -20,8 +20,16 @@ import numpy as np
 import numpy.typing as npt
 
 from recrawl.errors import InputError, require
-from recrawl.formats.cdx.cdx_columns import TEXTS, FieldSpans, Positions, cut, to_captures
-from recrawl.formats.cdx.cdx_lines import archived, capture_texts, write_sorted
+from recrawl.formats.cdx.cdx_lines import (
+    TEXTS,
+    FieldSpans,
+    Positions,
+    archived,
+    capture_texts,
+    cut,
+    to_captures,
+    write_sorted,
+)
 from recrawl.formats.cdx.line_blocks import LineBlock, not_empty, read_blocks, whole_lines
 from recrawl.formats.columnar.capture_batches import ReadReport
 

@@ -20,8 +20,7 @@ import numpy.typing as npt
 
 from recrawl.errors import InputError, require
 from recrawl.formats.atomic_files import told, unfinished_file
-from recrawl.formats.cdx.cdx_columns import EARLIEST, LATEST, REVISIT
-from recrawl.formats.cdx.cdx_lines import capture_texts
+from recrawl.formats.cdx.cdx_lines import EARLIEST, LATEST, REVISIT, capture_texts
 from recrawl.formats.cdx.line_blocks import LONGEST_LINE, clean
 from recrawl.formats.columnar.capture_batches import NO_SIZE, NO_STATUS, ReadReport, RecordKind, schema
 

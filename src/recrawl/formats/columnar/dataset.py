@@ -2,7 +2,7 @@
 
 Two layouts are read. *Pages*: ``pages.parquet`` (``site``, ``page_id``, ``url``) and ``events.parquet`` (``site``,
 ``page_id``, ``t``, ``kind``, ``bulk``, and ``new_int`` and ``new_ext`` where new links were counted), which
-``formats.git.git_history`` writes, too. *Sources*: ``sources.parquet`` (``source_id``, ``repo``, ``url``) and
+``formats.git_history`` writes, too. *Sources*: ``sources.parquet`` (``source_id``, ``repo``, ``url``) and
 ``events.parquet`` (``source_id``, ``t``, ``kind``). Events are sorted by site and page, and are streamed: memory is
 that of one site.
 
@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from recrawl.errors import InputError, require
+from recrawl.formats.change_log import ChangeLog, LoggedChange
 from recrawl.formats.columnar.capture_batches import ReadReport
-from recrawl.formats.git.change_log import ChangeLog, LoggedChange
 from recrawl.model import AnyArray, IntArray
 from recrawl.model.arrays import starts_of_runs
 

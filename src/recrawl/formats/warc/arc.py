@@ -16,8 +16,19 @@ from typing import Any, BinaryIO, NamedTuple
 from recrawl.errors import InputError, RecrawlError
 from recrawl.formats.columnar.capture_batches import NO_SIZE, ReadReport, RecordKind, and_rest
 from recrawl.formats.warc.archive_stream import DamageError, MemberStream
-from recrawl.formats.warc.warc_fields import EARLIEST, LATEST, CaptureRows, Row, parse_date, target_of
-from recrawl.formats.warc.warc_payload import MAX_BODY, begin, digests, is_legible, rest
+from recrawl.formats.warc.warc_fields import (
+    EARLIEST,
+    LATEST,
+    MAX_BODY,
+    CaptureRows,
+    Row,
+    begin,
+    digests,
+    is_legible,
+    parse_date,
+    rest,
+    target_of,
+)
 from recrawl.formats.warc.warc_reader import OUT_OF_RANGE, opened
 from recrawl.model import Capture
 

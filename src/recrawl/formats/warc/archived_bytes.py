@@ -15,9 +15,9 @@ from recrawl.errors import InputError
 from recrawl.formats.atomic_files import has_file
 from recrawl.formats.sniff import SourceFormat, sniff
 from recrawl.formats.warc.arc import read_arc_capture
-from recrawl.formats.warc.warc_payload import MAX_BODY
+from recrawl.formats.warc.warc_check import OPEN
+from recrawl.formats.warc.warc_fields import MAX_BODY
 from recrawl.formats.warc.warc_reader import read_capture
-from recrawl.formats.warc.warc_repair import OPEN
 from recrawl.model import Capture
 
 _FILES_REMEMBERED = 10_000

@@ -1,16 +1,33 @@
-"""Reads each record of a WARC file to its end and compares it with its digests."""
+"""Checks WARC files against their digests, and repairs those that a killed process left open.
+
+A check reads each record to its end. A repair cuts an open file to its complete records and gives it its final name.
+The writer of a file holds its lock, and the system drops the lock when the process ends, however it ends. So a file
+that can be locked has no writer. Where the system has no such locks, files stay as they are.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO, NamedTuple
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 from recrawl.errors import InputError
+from recrawl.formats.atomic_files import is_at, lock
 from recrawl.formats.columnar.capture_batches import ReadReport
-from recrawl.formats.warc.archive_stream import GZIP, member_end
-from recrawl.formats.warc.warc_fields import NO_HEAD, digest_of, mime_of, parse_date, target_of, text_of_bytes
-from recrawl.formats.warc.warc_payload import begin, digests
+from recrawl.formats.warc.archive_stream import GZIP, member_end, members
+from recrawl.formats.warc.warc_fields import (
+    NO_HEAD,
+    begin,
+    digest_of,
+    digests,
+    mime_of,
+    parse_date,
+    target_of,
+    text_of_bytes,
+)
 from recrawl.formats.warc.warc_records import from_base32
 from recrawl.formats.warc.warc_stream import ReadWindow, magic_of, record_at, records
 from recrawl.model import Capture
@@ -164,3 +181,52 @@ def _sha1(digest: str) -> bytes:
         return from_base32(text.upper())
     except ValueError:
         return b""
+
+
+Span: TypeAlias = tuple[int, int]
+"""Where a gzip member begins and ends in its file."""
+Keeper: TypeAlias = Callable[[BinaryIO, str, list[Span]], list[Span]]
+"""Told a file, its final name and its whole members, in order; says which of them to keep, in order."""
+
+OPEN = ".open"
+
+
+def repair(folder: Path, keeper: Keeper | None = None) -> list[Path]:
+    """Finish the files in a folder that nobody writes any more; their final paths.
+
+    Bytes behind the last whole gzip member are cut off, and so is what the ``keeper`` does not keep; a file of which
+    nothing stays is removed. Files that a process still writes are left alone, and so is one whose final name is taken.
+    """
+    finished = []
+    for path in sorted(folder.glob(f"*.warc.gz{OPEN}")):
+        final = path.with_name(path.name.removesuffix(OPEN))
+        with suppress(FileNotFoundError), path.open("r+b") as file:  # its writer may just have closed it
+            if lock(file) and is_at(file, path) and not final.exists() and _finish(file, path, final, keeper):
+                finished.append(final)
+    return finished
+
+
+def _finish(file: BinaryIO, path: Path, final: Path, keeper: Keeper | None) -> bool:
+    whole = list(members(file))
+    kept = keeper(file, final.name, whole) if keeper else whole
+    if not kept:
+        path.unlink()
+        return False
+    _keep_only(file, whole, kept)
+    path.rename(final)
+    return True
+
+
+def _keep_only(file: BinaryIO, whole: list[Span], kept: list[Span]) -> None:
+    """Cut the file at the first member that is not kept, and write again what is kept behind it.
+
+    Damage between whole members stays where it is: only what follows the last of them can be the fault of a kill.
+    """
+    descriptor = file.fileno()
+    same = next((place for place, (a, b) in enumerate(zip(whole, kept, strict=False)) if a != b), len(kept))
+    end = kept[same - 1][1] if same else 0
+    again = b"".join(os.pread(descriptor, stop - start, start) for start, stop in kept[same:])
+    if end < os.fstat(descriptor).st_size:
+        os.ftruncate(descriptor, end)
+        os.pwrite(descriptor, again, end)
+        os.fsync(descriptor)

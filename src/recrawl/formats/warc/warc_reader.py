@@ -13,16 +13,20 @@ from recrawl.formats.columnar.capture_batches import NO_SIZE, ReadReport, Record
 from recrawl.formats.warc.warc_fields import (
     EARLIEST,
     LATEST,
+    MAX_BODY,
     NO_HEAD,
     CaptureRows,
     ResponseHead,
     Row,
+    begin,
     digest_of,
+    digests,
+    is_legible,
     mime_of,
     parse_date,
+    rest,
     target_of,
 )
-from recrawl.formats.warc.warc_payload import MAX_BODY, begin, digests, is_legible, rest
 from recrawl.formats.warc.warc_stream import PLAIN, ReadWindow, fastwarc, magic_of, record_at, records
 from recrawl.model import Capture
 

@@ -26,8 +26,7 @@ from typing import Any, BinaryIO
 from recrawl.errors import require
 from recrawl.formats.columnar.capture_batches import NO_SIZE, ReadReport
 from recrawl.formats.warc.archive_stream import GZIP, DamageError, MemberStream
-from recrawl.formats.warc.warc_fields import text_of_bytes
-from recrawl.formats.warc.warc_payload import MAX_HEADERS
+from recrawl.formats.warc.warc_fields import MAX_HEADERS, text_of_bytes
 
 VERSION = re.compile(rb"WARC/[01]\.\d{1,2}[ \t]*\r?\n", re.IGNORECASE)
 """The line that begins a record."""

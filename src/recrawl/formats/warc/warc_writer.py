@@ -20,7 +20,8 @@ from types import MappingProxyType
 from typing import BinaryIO, NamedTuple, Self
 
 from recrawl.errors import DiskFullError, InputError, RecrawlError
-from recrawl.formats.atomic_files import FULL, remove_abandoned
+from recrawl.formats.atomic_files import FULL, is_at, lock, remove_abandoned, sync_folder
+from recrawl.formats.warc.warc_check import OPEN, Keeper, repair
 from recrawl.formats.warc.warc_records import (
     CaptureRef,
     WarcRecord,
@@ -32,7 +33,6 @@ from recrawl.formats.warc.warc_records import (
     warcinfo,
     written,
 )
-from recrawl.formats.warc.warc_repair import OPEN, Keeper, is_at, lock, repair, sync_folder
 from recrawl.model import Capture
 from recrawl.time import Clock
 

@@ -22,8 +22,7 @@ from recrawl.detect.text.line_diff import side_by_side
 from recrawl.errors import InputError
 from recrawl.estimate.signals.exact_times import exact_times_as_observations
 from recrawl.model import Histories, Visits
-from recrawl.parse.parse_pool import OverBudgetError
-from recrawl.parse.pooled_classification import new_parse_pool
+from recrawl.parse.parse_pool import OverBudgetError, new_parse_pool
 from recrawl.store.browse import PageQuery
 from recrawl.time import MINUTE
 from recrawl.web.dashboard.page_beliefs import PageBeliefs

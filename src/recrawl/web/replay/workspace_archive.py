@@ -24,10 +24,9 @@ from recrawl.detect.html.html_document import is_too_costly
 from recrawl.errors import InputError
 from recrawl.formats.columnar.capture_batches import ReadReport
 from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
-from recrawl.formats.warc.warc_repair import OPEN
+from recrawl.formats.warc.warc_check import OPEN
 from recrawl.model import Capture
-from recrawl.parse.parse_pool import ParsePool
-from recrawl.parse.pooled_classification import new_parse_pool
+from recrawl.parse.parse_pool import ParsePool, new_parse_pool
 from recrawl.store.archived_copies import Kept, kept_of
 from recrawl.store.base import ScheduleStore, Store
 from recrawl.store.open import open_store
@@ -202,7 +201,7 @@ class WaczPackage:
 
     def __call__(self) -> Path:
         """The file. Waits while another request makes it."""
-        from recrawl.formats.wacz.wacz_writer import WaczInfo
+        from recrawl.formats.wacz_writer import WaczInfo
         from recrawl.transfer.wacz_export import pack
 
         name = self._place.folder.resolve().name or "archive"

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO
 
 from recrawl.errors import InputError
 from recrawl.formats.atomic_files import complete_file
-from recrawl.formats.wacz.wacz_reader import DIGEST, PACKAGE, WaczPage
+from recrawl.formats.wacz_reader import DIGEST, PACKAGE, WaczPage
 from recrawl.time import to_iso
 
 VERSION = "1.1.1"

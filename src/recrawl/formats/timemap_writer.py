@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 from recrawl.errors import InputError
 from recrawl.formats.cdx.cdx_lines import archived
-from recrawl.formats.memento.timemap import MapPage, TimeMap, TimeMapMemento
+from recrawl.formats.timemap import MapPage, TimeMap, TimeMapMemento
 from recrawl.time import to_http_date, to_iso, to_timestamp14
 
 PAGE_SIZE = 5_000

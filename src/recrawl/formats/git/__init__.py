@@ -1,1 +1,0 @@
-"""Git repositories as change histories."""

@@ -1,1 +1,0 @@
-"""WACZ packages."""
