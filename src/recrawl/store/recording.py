@@ -53,7 +53,7 @@ NOTE = "misdated visits"
 SLACK = 2.0
 """Seconds that are ignored: clocks of machines differ by as much."""
 LONGEST_PAUSE = 31 * DAY
-"""Seconds beyond which no host can have asked for a pause (``fetch.http.response_headers``)."""
+"""Seconds beyond which no host can have asked for a pause (``fetch.http.transfer.retry_after``)."""
 LONGEST_RULES = 2 * DAY
 """Seconds beyond which no copy of a robots.txt can be valid."""
 _NEWEST = 1_000
