@@ -16,7 +16,7 @@ from statistics import mean, median
 
 from figures import Figure
 
-from recrawl.simulate.policy_benchmark import NAMED, OURS, OURS_FOR_CHANGES, YARDSTICK
+from recrawl.simulate.policy_benchmark import BASELINE, NAMED, OURS, OURS_FOR_CHANGES
 from recrawl_lab.experiments.policies_table import BUDGET, FRESHNESS
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "explanation" / "experiments"
@@ -127,16 +127,16 @@ def _policies() -> list[Figure]:
     worse = [
         place
         for place, pages in table.pages.items()
-        if pages >= MANY and fresh[place, OURS] < fresh[place, YARDSTICK] - SLACK
+        if pages >= MANY and fresh[place, OURS] < fresh[place, BASELINE] - SLACK
     ]
     behind = [place for place, printed in FRESHNESS.items() if fresh[place, OURS] <= printed.reference - TIE]
-    others = [*named, YARDSTICK]
+    others = [*named, BASELINE]
     lost = [
         place
         for place in table.pages
         if table.recall[place, OURS_FOR_CHANGES] < max(table.recall[place, other] for other in others)
     ]
-    beside_even = table.staleness(OURS, [YARDSTICK])
+    beside_even = table.staleness(OURS, [BASELINE])
     return [
         Figure("staleness beside even visits", beside_even, "× the staleness", sizes, 1.0, "even visits"),
         Figure("staleness beside the best named", best_named, "× the staleness", sizes, 1.0, "best named policy"),

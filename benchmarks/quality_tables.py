@@ -10,7 +10,7 @@ from statistics import mean, median
 
 from quality import LBLA, ONE_FEATURE, Row, contest, lbla_areas, rows_of
 
-from recrawl.simulate.policy_benchmark import OURS, YARDSTICK
+from recrawl.simulate.policy_benchmark import BASELINE, OURS
 
 GAPS = ("0", "5", "50")
 """Lengths of history, in known gaps."""
@@ -44,7 +44,7 @@ def estimators() -> list[Table]:
 def policies() -> list[Table]:
     """Staleness and recall of every policy of the grand table."""
     table = contest()
-    stale = {name: table.staleness(name, [YARDSTICK]) for name in table.policies}
+    stale = {name: table.staleness(name, [BASELINE]) for name in table.policies}
     caught = {name: median(table.recall[place, name] for place in table.pages) for name in table.policies}
     rows = [[name, f"{stale[name]:.3f}", f"{caught[name]:.3f}"] for name in sorted(stale, key=stale.__getitem__)]
     words = (

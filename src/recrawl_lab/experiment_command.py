@@ -263,9 +263,7 @@ def lbla(  # noqa: PLR0913 - one argument an option
     *,
     at: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="DATE", help="When the pages to be judged are looked at. May be repeated; 2024-01-02 if not given."
-        ),
+        typer.Option(metavar="DATE", help="Time of the evaluated pages. May be repeated; 2024-01-02 if not given."),
     ] = None,
     period: Annotated[str, typer.Option(metavar="DURATION", help="How far ahead new links are predicted.")] = "91d",
     pages: Annotated[int, typer.Option(min=10, help="Pages taken at each time, at most.")] = 5_000,

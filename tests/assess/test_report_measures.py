@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from recrawl.assess.archive_quality import archive_quality, sharpness_over_time, staying_fresh
 from recrawl.assess.change_intervals import interval_spread, rhythm, rhythm_words
-from recrawl.assess.changes_over_time import ObservationResult, bins, counts_over_time, told
+from recrawl.assess.changes_over_time import ObservationResult, bins, counts_over_time, observation_results
 from recrawl.assess.observations import Observations, certainly_missed, dated_changes, expected_missed
 from recrawl.assess.prediction_scores import Calibration
 from recrawl.model import GammaBelief, Outcome, Verdict, Visits
@@ -38,7 +38,7 @@ def test_bins_hold_the_span_and_are_few_and_equal(start, span, most):
 @given(looked)
 def test_every_look_tells_one_thing_and_falls_into_one_bin(rows):
     observations = looks_of(rows)
-    says = told(observations)
+    says = observation_results(observations)
     edges = bins(0.0, 40.0)
     counts = counts_over_time(observations.time, says, len(ObservationResult), edges)
     assert counts.sum() == len(observations.time)
@@ -56,7 +56,7 @@ def test_what_looks_tell():
             Verdict.UNKNOWN,
         ],
     )
-    says = [ObservationResult(one).name for one in told(Observations.from_visits(visits))]
+    says = [ObservationResult(one).name for one in observation_results(Observations.from_visits(visits))]
     assert says == ["FIRST", "UNCHANGED", "UNJUDGED", "CHANGED", "GONE", "GONE"]
 
 
@@ -147,7 +147,7 @@ def test_of_days_and_hours_that_nobody_watched_nothing_is_told():
     assert "1 of 7 days of the week and 1 of 24 hours" in alone
     uneven = rhythm(np.where(hour < 24, 9.0, 1.0) * few, few)
     assert not uneven.days.certain
-    assert "3 of 7 days of the week: which are busier cannot be told" in rhythm_words(uneven)[0]
+    assert "3 of 7 days of the week: which days are busier is not known" in rhythm_words(uneven)[0]
     assert "8 of 24 hours" in rhythm_words(rhythm(day, day))[1]
 
 

@@ -484,7 +484,7 @@ def test_an_empty_workspace_has_no_rates(run, workspace, more):
 def test_an_empty_workspace_cannot_be_diagnosed_but_says_so(run, workspace):
     result = run("rates", "diagnose", "-w", "ws", "--plot", "p.png")
     assert result.returncode == 0, result.stderr
-    assert "cannot be told yet" in result.stdout
+    assert "not known yet" in result.stdout
     assert run("rates", "compare", "-w", "ws").returncode == ExitCode.ERROR
 
 

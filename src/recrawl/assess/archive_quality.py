@@ -159,7 +159,7 @@ def archive_quality(  # noqa: PLR0913 - the columns of the pages, and what is as
 ) -> ArchiveQuality:
     """All of it, over the span from the first observation to the last. O(m log m) for m observations.
 
-    ``rounds`` are the crawls of the archive, found by their pauses if nobody says; ``once`` as in
+    ``rounds`` are the crawls of the archive, found by their pauses if not given; ``once`` as in
     :func:`recrawl.assess.crawl_segmentation.pair`.
     """
     start, end = (
@@ -207,7 +207,7 @@ class CaptureCounts:
     new: IntArray
     """Not in any crawl before."""
     expected: FloatArray
-    """Expected coherent ones of those judged, if the rate is known."""
+    """Expected coherent ones of those compared, if the rate is known."""
     expected_of: IntArray
     """How many those are."""
     coherent_of_them: IntArray
@@ -215,7 +215,7 @@ class CaptureCounts:
     """Whether the index leaves out captures that found a page unchanged: then how many are coherent is not known."""
 
     def judged(self) -> IntArray:
-        """Captures that were seen again and judged."""
+        """Captures that were compared with a later one."""
         return self.coherent + self.changed + self.missing
 
 
@@ -278,7 +278,7 @@ def usual_delay(quality: ArchiveQuality) -> float:
 
 
 def last_change_classes(quality: ArchiveQuality) -> AnyArray:
-    """What became of each page at last: the :class:`ChangeClass` of its last pair that was judged.
+    """The :class:`ChangeClass` of the last compared pair of captures of each page.
 
     New is a page that only the last crawl of its site has, after others. A page that was never seen there, and one of
     which nothing is known, is unseen.
@@ -326,7 +326,7 @@ def sharpness_over_time(
 
 @dataclass(frozen=True, slots=True)
 class StalenessForecast:
-    """Expected state of the copies at some times, if nobody comes back: means over pages, by weight."""
+    """Expected state of the copies at some times without further visits: weighted means over pages."""
 
     time: FloatArray
     fresh: FloatArray
@@ -338,7 +338,7 @@ class StalenessForecast:
 def staying_fresh(belief: Belief, last_observed: FloatArray, weight: FloatArray, time: FloatArray) -> StalenessForecast:
     """Freshness and age at each time, τ seconds after the last observation of each page: S(τ), and τ − ∫₀^τ S.
 
-    Times before the last observation of a page count as that look. O(pages · times).
+    Times before the last observation of a page count as that observation. O(pages · times).
 
     >>> from recrawl.model import GammaBelief
     >>> found = staying_fresh(GammaBelief(np.ones(1), np.full(1, 8.0)), np.zeros(1), np.ones(1), np.array([0.0, 8.0]))

@@ -91,7 +91,7 @@ class ExpectedChanges:
         return np.where(first, self.rate[row] * since * since / 2.0, inside)
 
     def _place(self, row: IntArray, time: FloatArray) -> tuple[IntArray, FloatArray, BoolArray]:
-        """The last look up to each time, the seconds since it, and where there is none (then it is the first)."""
+        """The last observation up to each time, the seconds since it, and where there is none (then the first)."""
         observation = ragged_search(self.observations.offsets, self.observations.time, row, time, after_equal=True) - 1
         first = observation < self.observations.offsets[row]
         observation = np.where(first, self.observations.offsets[row], observation)

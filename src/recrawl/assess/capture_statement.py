@@ -55,7 +55,7 @@ class CapturedPages:
     visit: FloatArray
     """When the version in the archive was fetched, seconds since the epoch."""
     rate: FloatArray
-    """Changes per second (mean of the belief); NaN where nobody knows."""
+    """Changes per second (mean of the belief); NaN if not known."""
     weight: FloatArray
     revisit: FloatArray
     """When it was observed again; the visit itself if the strategy needed no second one; NaN if there was none."""
@@ -115,9 +115,9 @@ class CaptureStatement:
     end: float
     predicted_blur: BlurStatement
     achieved_blur: BlurStatement | None
-    """``None`` if no page with a rate was judged: then nothing is known beyond the prediction."""
+    """``None`` if no page with a rate was compared at its revisit."""
     expected_coherence: float
-    """Expected number of coherent pages, of those that have a rate and were judged (SHARC Definition 5.6)."""
+    """Expected number of coherent pages, of those that have a rate and a verdict (SHARC Definition 5.6)."""
     expected_of: int
     """How many those are."""
     coherent_of_them: int

@@ -215,7 +215,7 @@ def _distances(ascending: FloatArray) -> FloatArray:
 
 DAYS, HOURS = 7, 24
 CERTAIN = 0.01
-"""A rhythm is spoken of if a flat one is less likely than this to look so uneven …"""
+"""A rhythm is reported if a flat profile is less likely than this to be so uneven …"""
 MATTERS = 1.5
 """… and its fastest day or hour is this many times as fast as its slowest."""
 FEWEST_CHANGES = 50.0
@@ -227,7 +227,7 @@ class CycleProfile:
     """How fast pages change in each part of a cycle, relative to the mean."""
 
     factor: FloatArray
-    """Changes over exposure, the mean being 1; NaN where nobody looked."""
+    """Changes over exposure, with mean 1; NaN without observations."""
     low: FloatArray
     high: FloatArray
     """Ends of the 90 % interval of each."""
@@ -236,12 +236,12 @@ class CycleProfile:
 
     @property
     def watched(self) -> int:
-        """Parts of the cycle in which anybody looked."""
+        """Number of parts of the cycle with observations."""
         return int(np.isfinite(self.factor).sum())
 
     @property
     def complete(self) -> bool:
-        """Whether every part was watched: of the others nobody knows whether they are busier."""
+        """Whether every part has observations."""
         return self.watched == len(self.factor)
 
     @property
@@ -259,7 +259,7 @@ class WeeklyRhythm:
     changes: float
     """On which it rests."""
     week: FloatArray
-    """Factors of all hours of the week. Shape (7, 24); NaN where nobody looked."""
+    """Factors of all hours of the week. Shape (7, 24); NaN without observations."""
     days: CycleProfile
     hours: CycleProfile
 
@@ -298,18 +298,18 @@ def _profile(seen: FloatArray, expected: FloatArray) -> CycleProfile:
 def rhythm_words(found: WeeklyRhythm) -> list[str]:
     """What it means, in a sentence or two."""
     if not found.changes >= FEWEST_CHANGES:
-        known = f"It is known to within days when {counted(round(found.changes), 'change')} came"
-        return [f"{known}; {FEWEST_CHANGES:.0f} are needed to tell a rhythm."]
+        known = f"The times of {counted(round(found.changes), 'change')} are known to within days"
+        return [f"{known}; {FEWEST_CHANGES:.0f} are needed to find a rhythm."]
     days, hours = found.days, found.hours
     if not (days.complete or hours.complete):
-        seen = f"Looks fell on {days.watched} of {DAYS} days of the week and {hours.watched} of {HOURS} hours of a day"
-        return [f"{seen}: a rhythm can be told when all were watched."]
+        seen = f"Observed on {days.watched} of {DAYS} days of the week and {hours.watched} of {HOURS} hours of a day"
+        return [f"{seen}: the rhythm is not known before all are observed."]
     return [_days_words(days), _hours_words(hours)]
 
 
 def _days_words(days: CycleProfile) -> str:
     if not days.complete:
-        return f"Looks fell on {days.watched} of {DAYS} days of the week: which are busier cannot be told yet."
+        return f"Observed on {days.watched} of {DAYS} days of the week: which days are busier is not known yet."
     if not days.certain:
         return "No day of the week is clearly busier than another."
     best, worst = int(np.argmax(days.factor)), int(np.argmin(days.factor))
@@ -324,7 +324,7 @@ def _days_words(days: CycleProfile) -> str:
 
 def _hours_words(hours: CycleProfile) -> str:
     if not hours.complete:
-        return f"Looks fell on {hours.watched} of {HOURS} hours of the day: which are busier cannot be told yet."
+        return f"Observed on {hours.watched} of {HOURS} hours of the day: which hours are busier is not known yet."
     if not hours.certain:
         return "No hour of the day is clearly busier than another."
     best, worst = int(np.argmax(hours.factor)), int(np.argmin(hours.factor))

@@ -35,7 +35,7 @@ _LENGTHS = (
 
 
 class ObservationResult(enum.IntEnum):
-    """What an observation told."""
+    """The result of an observation."""
 
     FIRST = 0
     """The page as it was when we came."""
@@ -49,12 +49,12 @@ class ObservationResult(enum.IntEnum):
     """The page is not there, and was not before, as far as we know."""
 
 
-def told(observations: Observations) -> ByteArray:
-    """The :class:`Told` of each observation. O(m).
+def observation_results(observations: Observations) -> ByteArray:
+    """The :class:`ObservationResult` of each observation. O(m).
 
     >>> from recrawl.model import Visits
     >>> observations = Observations.from_visits(Visits.of([7, 7, 7], [0.0, 4.0, 9.0], verdict=[0, 1, 2]))
-    >>> [ObservationResult(one).name for one in told(observations)]
+    >>> [ObservationResult(one).name for one in observation_results(observations)]
     ['FIRST', 'UNCHANGED', 'CHANGED']
     """
     changed = observations.says == Verdict.CHANGED
@@ -110,7 +110,7 @@ class Activity:
     changed: IntArray
     """Those that found a change."""
     failed: IntArray
-    """Those that told nothing."""
+    """Failed visits."""
 
 
 def activity(visits: Visits, spans: int = 48) -> Activity:
@@ -231,7 +231,7 @@ class SeenLinks:
     last: FloatArray
 
 
-def crawl_changes(  # noqa: PLR0913 - looks, how they are cut, what is counted
+def crawl_changes(  # noqa: PLR0913 - observations, steps, and what is counted
     observations: Observations,
     rounds: CrawlSegments,
     site: int,

@@ -111,13 +111,13 @@ class ResourceCaptures:
     time: FloatArray
     """Seconds since the epoch."""
     version: IntArray
-    """Equal positive numbers for equal content; 0 where nobody knows, :data:`GONE` where there was no such resource."""
+    """Equal positive numbers for equal content; 0 if not known, :data:`GONE` if there was no such resource."""
     method: IntArray
-    """How contents were compared: numbers of different methods say nothing about each other; 0 where nobody knows."""
+    """How contents were compared: numbers of different methods cannot be compared; 0 if not known."""
     showable: BoolArray
     """Whether there are bytes to show."""
     last_modified: FloatArray
-    """As the server said with this capture, seconds since the epoch; NaN where it did not, or nobody looked."""
+    """As the server said with this capture, seconds since the epoch; NaN if it did not, or if not read."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -137,7 +137,7 @@ def wanted_last_modified(captures: ResourceCaptures, row: IntArray, at: FloatArr
     """Positions, ascending, of the captures whose Last-Modified can decide anything for pages captured ``at``.
 
     They are the first captures after the page, and the first of them with bytes, unless equal content before and after
-    proves all: to read it costs a look into an archive file. O(m + k log m) for k pairs of resource and page.
+    proves all: reading it means opening an archive file. O(m + k log m) for k pairs of resource and page.
     """
     if not len(captures.time):
         return np.empty(0, np.int64)

@@ -137,7 +137,7 @@ def segment_crawls(
 
 
 def known_segments(observations: Observations, site: IntArray, label: IntArray) -> CrawlSegments:
-    """Crawls that somebody knows: observes a site with the same ``label`` (their archive file, say) are one.
+    """Known crawls: observations of a site with the same ``label``, such as an archive file, are one crawl.
 
     O(m log m).
 
@@ -166,15 +166,15 @@ def pair(
     """Every page of every crawl with its revisit. O(m log m).
 
     A page that is gone at its first observation in a crawl is not in that crawl. The revisit is the last observation in
-    the crawl that could be compared, so that a confirmation, which only told noise from change, does not hide what it
-    judged. ``once`` tells observations that are visit and revisit in one: the innermost page of a capture with nested
-    intervals.
+    the crawl that could be compared, so that a confirmation, which only separates noise from change, does not hide
+    the result. ``once`` marks observations that are visit and revisit in one: the innermost page of a capture with
+    nested intervals.
     """
     row = observations.row_of_observation()
     first = np.flatnonzero(starts_of_runs(row, rounds.of_observation))
     last = np.flatnonzero(ends_of_runs(row, rounds.of_observation))
-    told = observations.gone | (observations.says != Verdict.UNKNOWN)
-    compared = np.maximum.accumulate(np.where(told, np.arange(len(row)), NO_REVISIT))[last]
+    known = observations.gone | (observations.says != Verdict.UNKNOWN)
+    compared = np.maximum.accumulate(np.where(known, np.arange(len(row)), NO_REVISIT))[last]
     has_next = np.append(row[1:] == row[:-1], np.zeros(min(len(row), 1), np.bool_))
     following = np.where(has_next[last], first + 1, NO_REVISIT)
     alone = following if once is None else np.where(once[first], first, following)
@@ -237,12 +237,12 @@ class Deduplication:
     """Sites without a single repeat, though there were many comparisons."""
 
     def certain(self) -> BoolArray:
-        """Sites of which repeats are left out as far as can be told: there, coherence is not known."""
+        """Sites whose index is deduplicated, as far as is known: their coherence is not known."""
         return self.suspected & (self.absent * PER_ABSENCE >= self.comparisons)
 
 
 def deduplication(observations: Observations, rounds: CrawlSegments, site: IntArray) -> Deduplication:
-    """Look for sites whose repeated captures are not listed. O(m log m) for m observations.
+    """Find sites whose repeated captures are not listed. O(m log m) for m observations.
 
     >>> from recrawl.assess.crawl_segmentation import segment_crawls
     >>> from recrawl.model import Visits

@@ -91,7 +91,7 @@ class Observations:
         return np.asarray((self.says == Verdict.CHANGED) & ((self.kinds & np.uint16(ChangeKind.EXACT)) != 0))
 
     def is_log(self) -> bool:
-        """Whether most observations are entries of a log: nobody looked, somebody kept a record."""
+        """Whether most observations are entries of a log of changes, not visits."""
         return 2 * int(self.exact().sum()) > len(self.time)
 
     def validity(self) -> tuple[FloatArray, FloatArray]:
@@ -190,7 +190,7 @@ def certainly_missed(observations: Observations, page: IntArray, said: FloatArra
     """How many changes of each page were dated by its site and replaced before an observation. O((m + k) log(m + k)).
 
     ``page[i]`` was said at ``said[i]`` to have changed at ``dated[i]``. A date later than when it was said is not true
-    and does not count; the same date told twice is one change.
+    and does not count; the same date stated twice is one change.
 
     >>> from recrawl.model import Visits
     >>> observations = Observations.from_visits(Visits.of([7, 7], [0.0, 9.0], verdict=[0, 2]))

@@ -419,7 +419,7 @@ def _missing(diagnosis: Diagnosis) -> str:
 
 
 _MEANING = {
-    ChangePattern.UNKNOWN: "How these pages change cannot be told yet.",
+    ChangePattern.UNKNOWN: "It is not known yet how these pages change.",
     ChangePattern.POISSON: (
         "These pages change like a Poisson process, by pure chance at a steady rate, as far as can be seen: {numbers}. "
         "Rates and their intervals mean what they say."

@@ -432,8 +432,8 @@ def compare(
 ) -> list[MethodScore]:
     """Score methods that predicted the same observations; the best, by log loss, comes first.
 
-    ``predictions[name][k]`` is the probability that look k finds a change. ``groups`` are resampled whole: observations
-    that are no independent evidence (of one page, of one host) share one.
+    ``predictions[name][k]`` is the probability that observation k finds a change. ``groups`` are resampled whole:
+    observations that are not independent evidence (of one page, of one host) share one.
     """
     losses = {name: log_loss(p, changed) for name, p in predictions.items()}
     best = min(losses, key=lambda name: float(losses[name].mean()))

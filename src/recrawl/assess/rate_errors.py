@@ -185,7 +185,7 @@ def _pairs(observations: npt.ArrayLike, ratio: npt.ArrayLike) -> tuple[IntArray,
     """Every ratio with every number of observations, by ratio."""
     n, r = np.atleast_1d(np.asarray(observations, dtype=np.int64)), np.atleast_1d(np.asarray(ratio, dtype=np.float64))
     if bool((n < 1).any()) or not bool((r > 0).all()):
-        msg = "a curve needs at least one look, and ratios > 0"
+        msg = "a curve needs at least one observation, and ratios > 0"
         raise ValueError(msg)
     return np.tile(n, len(r)), np.repeat(r, len(n))
 

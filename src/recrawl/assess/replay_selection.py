@@ -41,7 +41,7 @@ class Sharpness:
     last: FloatArray
     """… to when; both are the time of the copy if no other observation saw the same version."""
     expected: FloatArray
-    """Expected changes between the moment and the copy, given all observations; NaN where nobody can tell."""
+    """Expected changes between the moment and the copy, given all observations; NaN if not known."""
     readable: BoolArray
     """Whether the bytes of the copy can be read. A line of an index alone proves nothing: anybody can write one."""
 
@@ -90,7 +90,7 @@ class CopySpread:
         return self.latest - self.earliest
 
 
-def sharpness(  # noqa: PLR0913 - the looks, and what is asked of which copies
+def sharpness(  # noqa: PLR0913 - observations, rates, copies and times
     observations: Observations,
     rate: FloatArray,
     page: IntArray,
@@ -102,7 +102,7 @@ def sharpness(  # noqa: PLR0913 - the looks, and what is asked of which copies
     """What is known of the copies made of these pages at these times, for the moments asked for. O(m + k log m).
 
     ``rate`` is that of each row of ``observations``, per second, NaN if unknown. A copy that is no observation, since
-    it failed or its page was never judged, stands for its own instant only. ``readable`` says of which copies the bytes
+    it failed or its page has no verdict, is valid at its own time only. ``readable`` says of which copies the bytes
     can be read.
 
     >>> from recrawl.model import Visits
@@ -263,7 +263,7 @@ class SelectionRule(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CopyTable:
-    """The observations that can be shown: row i has ``look[offsets[i]:offsets[i+1]]``, by time."""
+    """The observations that can be shown: row i has ``observation[offsets[i]:offsets[i+1]]``, by time."""
 
     offsets: IntArray
     observation: IntArray
@@ -315,7 +315,7 @@ class SelectedCopies:
     """Expected changes between the moment and the copy, given all observations; NaN where the rate is not known
     either."""
     readable: BoolArray
-    """Whether the bytes of the copy can be read; nowhere until somebody looked (:meth:`with_bytes`)."""
+    """Whether the bytes of the copy can be read; false until it is checked (:meth:`with_bytes`)."""
 
     def there(self) -> BoolArray:
         """Which pages have anything to show."""
@@ -326,15 +326,15 @@ class SelectedCopies:
         return np.abs(self.at - self.time)
 
     def proved(self) -> BoolArray:
-        """Which pages are shown as they provably were: see :func:`~recrawl.assess.replay_selection.proved_valid`."""
+        """Which pages provably were as shown: see :func:`~recrawl.assess.replay_selection.proved_valid`."""
         return proved_valid(self.first, self.last, self.at, self.readable)
 
     def covered(self) -> BoolArray:
-        """Of which pages looks before and after the moment saw the version shown: proved if its bytes can be read."""
+        """Pages whose shown version was observed before and after the time: a proof if its bytes can be read."""
         return (self.first <= self.at) & (self.at <= self.last)
 
     def with_bytes(self, readable: BoolArray) -> SelectedCopies:
-        """The same, told of which pages the bytes of the copy can be read."""
+        """A copy of this, with the pages whose bytes can be read."""
         return replace(self, readable=readable)
 
     def joint(self, weight: FloatArray | None = None) -> JointValidity:
@@ -380,8 +380,8 @@ def chance_unchanged(observations: Observations, seen: SelectedCopies, belief: B
     """Probability that each page was as it is shown, given all observations; NaN where nothing is shown. O(m).
 
     It is certain inside the known validity of the version. Beyond it the version lasts d longer with probability S(d),
-    if nobody looked. If an observation found a change G beyond it, it lasts d < G with (S(d) − S(G))/(1 − S(G)), and no
-    longer.
+    without an observation. If an observation found a change G beyond it, it lasts d < G with
+    (S(d) − S(G))/(1 − S(G)), and no longer.
 
     >>> from recrawl.assess.replay_selection import shown
     >>> from recrawl.model import GammaBelief, Visits
@@ -403,7 +403,7 @@ def chance_unchanged(observations: Observations, seen: SelectedCopies, belief: B
     gap = np.where(closed, gap, 1.0)
     whole = belief.survival(gap)
     turned = 1.0 - whole
-    # If no change is thinkable and there was one, it came at any time.
+    # If the belief excludes a change and there was one, its time is uniform.
     within = np.where(
         turned > 0, (lasts - whole) / np.where(turned > 0, turned, 1.0), 1.0 - beyond / np.maximum(gap, beyond)
     )

@@ -26,7 +26,7 @@ FEWEST = 5
 COMPARED = 500
 """Sections that are compared with each other, those with most changes."""
 MOST_PARTS = 50
-"""Parts whose gain is told."""
+"""Maximum number of parts that are shown."""
 _PAGES_TRIED = 5_000_000
 _ROUNDING = 1e-9
 _COARSE = 24
@@ -120,8 +120,8 @@ def change_together(
 ) -> FloatArray:
     """How alike sections change: the correlation of the shares of their pages that change in each period.
 
-    ``section`` is that of each page; page ``changed[i]`` changed in ``period[i]``. Periods without any change tell
-    nothing. With ``foreseen`` it is what goes beyond the share that was to be expected that is compared: sections do
+    ``section`` is that of each page; page ``changed[i]`` changed in ``period[i]``. Periods without any change are
+    ignored. With ``foreseen``, the expected share is subtracted before sections are compared: sections do
     not change together because all of them were left alone for long. 0 for a section that never changes, or always
     alike. O(changes log changes + sections·changes), and memory for sections²: :func:`joined_sections` asks about few.
 
@@ -134,13 +134,13 @@ def change_together(
 
 
 def _expected(foreseen: ExpectedByObservation | None, periods: IntArray, pages: int) -> sparse.csr_array:
-    """The chance of each page to be found changed in each of these periods; nothing where nothing is foreseen."""
+    """The probability that each page is found changed in each of these periods; empty without expectations."""
     shape = (pages, len(periods))
     if foreseen is None:
         return sparse.csr_array(shape)
     column = np.minimum(np.searchsorted(periods, foreseen.period), max(len(periods) - 1, 0))
-    told = np.flatnonzero(periods[column] == foreseen.period) if len(periods) else np.empty(0, np.int64)
-    chance = sparse.csr_array((foreseen.changes[told], (foreseen.page[told], column[told])), shape=shape)
+    known = np.flatnonzero(periods[column] == foreseen.period) if len(periods) else np.empty(0, np.int64)
+    chance = sparse.csr_array((foreseen.changes[known], (foreseen.page[known], column[known])), shape=shape)
     chance.sum_duplicates()
     chance.data = -np.expm1(-chance.data)
     return chance

@@ -309,7 +309,7 @@ class ChangeOutcome(enum.IntEnum):
     BEFORE = 1
     """It happened before the first observation: part of what the page was when we came."""
     OVERLOOKED = 2
-    """Looked at afterwards, and never called a change."""
+    """Observed afterwards, and never reported as a change."""
     MERGED = 3
     """Seen together with other changes, as one."""
     ALONE = 4
@@ -328,7 +328,7 @@ class ChangeReport:
     before: int
     pending: int
     lost: int
-    """Changes whose version was replaced or deleted before anybody fetched it: certainly missed, for ever."""
+    """Changes whose version was replaced or deleted before any fetch: lost."""
     detections: int
     """Observations that said ``CHANGED``."""
     true_detections: int
@@ -338,7 +338,7 @@ class ChangeReport:
     wasted: int
     """Observations between which and the observation before nothing had changed."""
     failed: int
-    """Visits that were neither answered nor judged."""
+    """Visits without an answer or a verdict."""
     mean_delay: float
     """Seconds from a change to the observation that covered it, over the changes seen; NaN if none was."""
 
@@ -354,7 +354,7 @@ class ChangeReport:
 
     @property
     def precision(self) -> float:
-        """Share of detections that were true: how well changes are told from noise."""
+        """Precision: the share of detections that were true."""
         return _share(self.true_detections, self.detections)
 
     @property
@@ -410,7 +410,7 @@ def noticed_at(truth: PageLifetimes, visits: Visits) -> FloatArray:
 
 
 def change_outcomes(truth: PageLifetimes, visits: Visits, end: float) -> npt.NDArray[np.uint8]:
-    """The :class:`ChangeOutcome` of each change of ``truth.times``, judged by the visits up to ``end``."""
+    """The :class:`ChangeOutcome` of each change of ``truth.times``, by the visits up to ``end``."""
     return _change_outcomes(truth, _ObservedTruth.of(truth, visits.take(visits.time <= end)))[0]
 
 

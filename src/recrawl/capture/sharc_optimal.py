@@ -80,7 +80,7 @@ def prices_of_order(rate: FloatArray, weight: FloatArray, step: float) -> FloatA
 
 
 def converged_prices(worth: FloatArray, place: IntArray, price: FloatArray, rounds: int = 200) -> FloatArray:
-    """Raise prices until nobody prefers the place of another, for rows at their best places. O(rounds · n²).
+    """Raise prices until no page prefers the place of another, for rows at their best places. O(rounds · n²).
 
     ``worth[i, j]`` is what page i is worth at place j, and ``place[i]`` where it is.
     """

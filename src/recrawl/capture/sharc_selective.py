@@ -126,10 +126,10 @@ def hopeless_pages(rate: FloatArray, delay: float, weight: FloatArray | None = N
     return hopeless
 
 
-def give_up(  # noqa: PLR0913 - pages, intervals, and how hard to look
+def give_up(  # noqa: PLR0913 - pages, intervals, and the effort
     rate: FloatArray, weight: FloatArray, shortest: float, step: float, *, exact: bool, near: int | None = None
 ) -> BoolArray:
-    """Which pages, told from the hottest to the coldest, are hopeless on intervals from ``shortest`` on in ``step``s.
+    """Which pages, given from the hottest to the coldest, are hopeless on intervals from ``shortest`` on in ``step``s.
 
     ``exact``: try each one; else search the best number, ``near`` a guess if there is one.
     """

@@ -111,7 +111,7 @@ class NewPages(NamedTuple):
 
 
 class KnownPages:
-    """Which pages a strategy has been told of; keeps rule 2 for all of them."""
+    """The pages that were reported to a strategy; keeps rule 2 for all of them."""
 
     def __init__(self) -> None:
         self._known: set[int] = set()

@@ -387,7 +387,7 @@ class PlannedCrawl:
     concurrency: int
     treatment: HostTreatment
     unheard: BoolArray | None = None
-    """Hosts of which nobody knows what they will ask for; any of the others may be like them."""
+    """Hosts whose pauses are not known; they are drawn from those of the other hosts."""
 
     def __len__(self) -> int:
         return len(self.pages)

@@ -177,7 +177,7 @@ class CountTraining:
         return CountTraining(self.table.take(rows), count, exposure, weight, self.usual_of[rows])
 
     def log_rate(self) -> float:
-        """Of all of them together; half an event that nobody saw yet keeps a quiet population above 0."""
+        """Of all of them together; half an event more keeps the rate of a population without events above 0."""
         seen = (self.weight * self.count).sum() / self.weight.mean() + 0.5
         return float(np.log(seen * self.weight.mean() / (self.weight * self.exposure).sum()))
 

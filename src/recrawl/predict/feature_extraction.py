@@ -195,11 +195,11 @@ class FeatureOptions:
     period: float = 7 * DAY
     """Seconds of a period."""
     history: int = 8
-    """Periods looked back; 0 leaves out all dynamic features but the rates of related pages."""
+    """Number of past periods; 0 leaves out all dynamic features but the rates of related pages."""
     rate_periods: int = 8
     """Periods that the change rates of related pages are taken over, whatever the history."""
     literal: bool = False
-    """Take the change rate of related pages as printed, with a look into the next period. For reproduction only."""
+    """Take the change rate of related pages as printed, which uses the next period. For reproduction only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +336,7 @@ def observation_counts(histories: Histories) -> ObservationCounts:
     Observations that found no change count with their whole time; those that found one count for up to a change, and
     for less than their time if the page surely changed early in it. So where nearly every observation finds a change,
     slow pages have more say than fast ones, and a mean over pages of different rates comes out low: by a third if they
-    change twice from observation to look.
+    change twice between observations.
     """
     prior = fit_prior(histories)
     belief = gamma_posterior.fit(histories, prior.take(np.zeros(len(histories), np.int64)))

@@ -39,7 +39,7 @@ class LinkPeriods:
 
 @dataclass(frozen=True, slots=True)
 class PeriodCounts:
-    """What happened on n pages in each period. All of shape (n, periods); NaN where nobody knows."""
+    """What happened on n pages in each period. All of shape (n, periods); NaN if not known."""
 
     new_internal: FloatArray
     """New links within the site, summed over the observations of the period."""
@@ -57,7 +57,7 @@ def period_counts(versions: PageVersions, page: IntArray, periods: LinkPeriods) 
 
     A count is |N(tᵢ₊₁) \ N(tᵢ)| (paper 004, §5.1) if the period has one observation; the counts of several observations
     are summed, so a link that goes and comes back within the period counts again. Unless the versions are ``complete``,
-    a period without an observation is unknown; what a later observation finds counts for the period of that look.
+    a period without an observation is unknown; new links count for the period of the observation that finds them.
     """
     edges = periods.edges
     row = np.searchsorted(page, versions.page)
@@ -143,7 +143,7 @@ def lags(counts: FloatArray, history: int) -> FloatArray:
 
 
 HISTORY = 8
-"""Periods that paper 004 looks back."""
+"""Number of past periods in paper 004."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +167,9 @@ def look_back_look_around(
     Args:
         past: new links in each past period; NaN where unknown.
         related: the related pages of each page.
-        history: periods to look back.
+        history: number of past periods.
         literal: counts that include the period to be predicted, for the change rate of related pages as the paper
-            has it. It looks into the future: never for deployment.
+            has it. It leaks the future: for reproduction only.
     """
     back = lags(past, history)
     rates = change_rate(past if literal is None else literal)

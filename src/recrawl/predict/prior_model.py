@@ -114,7 +114,7 @@ class PriorModel:
 
 
 def is_seen(table: FeatureTable) -> BoolArray:
-    """Which of the pages somebody has observed: their size is known then."""
+    """Which pages were observed: their size is known then."""
     return ~np.isnan(table.column("content_size"))
 
 
@@ -327,16 +327,15 @@ def model_card(note: ModelCard) -> str:
     lines = [
         f"# Model {note.name}",
         "",
-        "What to believe of a page before its history tells: a Gamma prior for how often it changes, and for how often",
-        "it gets new links. Pages that are only found are judged by their URLs, pages that were seen by what was on",
-        "them, too.",
+        "Gamma priors of how often a page changes and gets new links, for pages with little history. Pages that were",
+        "only discovered are predicted from their URLs, pages that were visited also from their content.",
         "",
         "| | |",
         "|---|---|",
         f"| trained from | {note.source}: {material} |",
         f"| first copies read | {note.looked_into:,} |",
-        f"| looks from | {to_iso(note.since)} |",
-        f"| looks to | {to_iso(note.until)} ({format_duration(note.until - note.since)}) |",
+        f"| observations from | {to_iso(note.since)} |",
+        f"| observations to | {to_iso(note.until)} ({format_duration(note.until - note.since)}) |",
         f"| predicts | {', '.join(note.events)} |",
         f"| features | {len(note.features)}, schema `{note.schema}` |",
         f"| seed | {note.seed} |",
@@ -346,14 +345,14 @@ def model_card(note: ModelCard) -> str:
         "",
         *score_table(note.scores),
         "",
-        "Log loss in nats, less is better: of the first look at each page kept from training, and of its first ten",
-        "looks, each with what the looks before it taught; and by the model alone, which learns nothing from them.",
-        "Calibration: changes expected for each that was found; 1 is right.",
+        "Log loss in nats, lower is better: for the first observation of each page held out from training; for its",
+        "first ten, each using the ones before; and for the model alone, without history.",
+        "Calibration: expected changes per observed change; 1 is right.",
         "",
         "## What it is not for",
         "",
-        "It knows pages like those it was trained on. On sites of another kind it says little, and says so by wide",
-        "intervals. It predicts how often, not when. Its features are:",
+        "The model applies to pages like those it was trained on. On other kinds of sites its intervals are wide. It",
+        "predicts how often pages change, not when. Its features are:",
         "",
         ", ".join(f"`{name}`" for name in note.features) + ".",
         "",

@@ -150,7 +150,7 @@ class TrainingPages:
     site: IntArray
     histories: Histories
     links: Mapping[str, ObservationCounts]
-    """New links that were counted, by event; none where nobody counted."""
+    """New links that were counted, by event; none if not counted."""
 
     def __len__(self) -> int:
         return len(self.table)
@@ -273,7 +273,7 @@ class ModelDrift:
         """The verdict in words."""
         told, of_changes = self.told, self.event == CHANGES
         if self.fit is ModelFit.UNJUDGED:
-            few = "first looks" if of_changes else f"with counted {self._links}"
+            few = "first observations" if of_changes else f"with counted {self._links}"
             return f"Too few new pages since training to judge it: {told.observations} of {FEWEST_FOR_DRIFT} {few}."
         found = (
             f"Of {told.observations:,} first observations of new pages, "
@@ -292,6 +292,6 @@ class ModelDrift:
 
 
 def worst(drifts: Iterable[ModelDrift]) -> ModelDrift:
-    """The one to be told of: a loss before all else, then the first that is evaluated, else the first."""
+    """The most important one: a lost fit, else the first that is evaluated, else the first."""
     order = (ModelFit.LOST, ModelFit.GOOD, ModelFit.UNJUDGED)
     return min(drifts, key=lambda one: order.index(one.fit))

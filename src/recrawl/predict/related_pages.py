@@ -175,7 +175,7 @@ def _sorted(row: AnyArray, cosine: SingleArray, k: int) -> tuple[npt.NDArray[np.
 
 
 def _recall(row: AnyArray, similarity: SingleArray, true_row: AnyArray, true: SingleArray) -> float:
-    """A page as near as the furthest true one counts as found: copies of one page cannot be told apart."""
+    """A page as near as the furthest true one counts as found: copies of one page are indistinguishable."""
     wanted = true_row >= 0
     if not wanted.any():
         return 1.0

@@ -185,7 +185,7 @@ class OnlineFeatures(NamedTuple):
 
 
 def online_features(url: str, mime: str) -> OnlineFeatures:
-    """The features of a URL as it is written. Signs are looked up behind ``scheme://`` (reading 003.39).
+    """The features of a URL as it is written. Signs are searched behind ``scheme://`` (reading 003.39).
 
     >>> found = online_features("http://example.org/~me/a_b.php?y=1", "text/html")
     >>> found.depth, found.segment1, found.segment3, found.has_tilde, found.has_colon

@@ -37,12 +37,12 @@ class BenchmarkField:
     host: IntArray
     """Host of each page, 0 … hosts − 1."""
     cluster: IntArray
-    """Related pages by their URLs: whole clusters are resampled, and policies may be told."""
+    """Related pages by their URLs: whole clusters are resampled, and policies may use them."""
     importance: FloatArray
     urls: tuple[str, ...] = ()
     """Of each page; empty where pages have none."""
     links: FloatArray = field(default_factory=lambda: np.empty(0))
-    """New links of each change, as the changes of the truth lie; empty where nobody knows."""
+    """New links of each change, as the changes of the truth lie; empty if not known."""
 
     def __post_init__(self) -> None:
         n = len(self.truth)
@@ -175,10 +175,10 @@ def field_from_histories(  # noqa: PLR0913 - the columns of a field
 ) -> BenchmarkField:
     """One of the fields that these histories allow; all columns have a row per page. O(gaps log gaps).
 
-    ``histories`` are those of somebody who watched, where there are logs. ``exact`` are pages all of whose changes were
-    logged. ``stays`` are pages that are there as long as somebody observes any, whenever they were last observed
+    ``histories`` have logged changes as exact observations. ``exact`` are pages all of whose changes were
+    logged. ``stays`` are pages that exist as long as any page is observed, whenever they were last observed
     themselves. ``gone_since`` says when pages were found gone that were never found again, NaN for others. Other pages
-    seen only once, of which nothing can be told, are left out.
+    observed only once are left out.
 
     Raises:
         ValueError: no page was seen twice.
@@ -220,8 +220,8 @@ def _until(histories: Histories, exact: BoolArray, stays: BoolArray) -> FloatArr
     With its last observation, with the last observation of any page, or at the end of the record.
     """
     last = histories.last_visit
-    looked = np.where(stays, np.nanmax(last[~exact], initial=-np.inf), last)
-    return np.where(exact, np.nanmax(last, initial=-np.inf), looked)
+    seen = np.where(stays, np.nanmax(last[~exact], initial=-np.inf), last)
+    return np.where(exact, np.nanmax(last, initial=-np.inf), seen)
 
 
 def _span(first: FloatArray, last: FloatArray) -> tuple[float, float]:

@@ -57,7 +57,7 @@ class BenchmarkTally:
     harmonic: FloatArray
     """Integral of 1 + 1/2 + … + 1/N over the N changes that the copy lacks, seconds."""
     links: FloatArray
-    """Links that were new in its changes; 0 where nobody knows."""
+    """New links of its changes; 0 if not known."""
     links_waited: FloatArray
     """Seconds from each new link to the visit that found it, or to the end where none did, summed."""
     choices: IntArray
@@ -180,7 +180,7 @@ class BenchmarkScore:
     """Counts while visits happen. O(1) a visit, O(pages + changes) in all beside."""
 
     def __init__(self, truth: PageTruth, scored_from: float, links: FloatArray) -> None:
-        """``links`` are the new links of each change, or of none: empty where nobody knows."""
+        """``links`` are the new links of each change, or empty if not known."""
         n = len(truth)
         self._truth = truth
         self._from = scored_from

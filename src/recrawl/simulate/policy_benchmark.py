@@ -33,7 +33,7 @@ from recrawl.time import DAY, HOUR
 
 _GROWTH = 1.25
 _JITTER, _TINY, _MOST = 1e-12, 1e-300, 1e300
-"""Equal urgencies are told apart by a random share of themselves, zeros by a random nothing; inf is a large number."""
+"""Ties of urgency are broken by a random relative share, of zeros by a tiny number; inf is a large number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class BenchmarkRules:
     fit_every: float = 90 * DAY
     """Seconds between two fits, at most."""
     whenever_due: bool = False
-    """Visit every page that is due, as a crawler without a budget does; policies are told the budget all the same."""
+    """Visit every page that is due, as a crawler without a budget does; policies still know the budget."""
     scored_from: float = 0.25
     """Share of the record that is not scored, because policies are learning."""
     ranked_every: float = 28 * DAY
@@ -92,7 +92,7 @@ def compete(  # noqa: PLR0913 - what a contest is made of
 ) -> BenchmarkResult:
     """Let a policy, to which no page was added yet, visit the pages of a field.
 
-    ``progress`` is told the share of the record that has passed. O(ticks · pages) for the urgencies and O(1) a visit,
+    ``progress`` receives the simulated share of the record. O(ticks · pages) for the urgencies and O(1) a visit,
     beside what the policy takes; no Python for single pages.
     """
     contest = _BenchmarkRun(field, policy, rules, rng, keep_visits=keep_visits)
@@ -267,7 +267,7 @@ OURS = "valued-archive"
 """The default of recrawl: evaluated by freshness."""
 OURS_FOR_CHANGES = "valued-changes"
 """Ours for those who want every version: evaluated by recall."""
-YARDSTICK = "uniform"
+BASELINE = "uniform"
 OWN_MEASURE: dict[str, str] = {
     OURS: "freshness",
     "valued-freshness": "freshness",
@@ -287,9 +287,9 @@ PARTS_OFF: dict[str, Mapping[str, object]] = {
 """Our default with a part of it switched off, and how: what the part is worth."""
 NAMES: tuple[str, ...] = (*POLICIES, *EXPLORING, *PARTS_OFF, *ORACLES)
 """All that can compete, also those that compete only when asked for: explorers, ours without parts, oracles."""
-NAMED: tuple[str, ...] = tuple(name for name in POLICIES if name not in VALUED and name != YARDSTICK)
+NAMED: tuple[str, ...] = tuple(name for name in POLICIES if name not in VALUED and name != BASELINE)
 """The policies of the papers and of other crawlers."""
-SAME_AT_A_BUDGET: dict[str, str] = dict.fromkeys(("brute-force", "week", "fixed-interval"), YARDSTICK) | {
+SAME_AT_A_BUDGET: dict[str, str] = dict.fromkeys(("brute-force", "week", "fixed-interval"), BASELINE) | {
     "valued-links": "valued-blur"
 }
 """Those whose visits are, one by one, the visits of another, where a budget decides how many there are.
@@ -300,7 +300,7 @@ place of changes; in a contest, where visits tell changes alone, the two beliefs
 
 
 def labelled(name: str) -> str:
-    """A name as tables show it: an oracle is marked, since nobody could use it.
+    """A name as tables show it: an oracle is marked, because it knows the future.
 
     >>> labelled("nutch"), labelled("gold")
     ('nutch', 'gold (knows the future)')
@@ -309,11 +309,11 @@ def labelled(name: str) -> str:
 
 
 def entry(name: str, field: BenchmarkField, *, shortest: float = HOUR, longest: float = 180 * DAY) -> Policy:
-    """A new policy of this name, ready to be told of the pages of a field.
+    """A new policy of this name, ready for the pages of a field.
 
     ``shortest`` and ``longest`` are the intervals, in seconds, between which ours stay. Rules that know intervals and
-    no budget start at the interval that spends the budget evenly; ours are told which pages lie in one directory;
-    oracles are told the true rates, and so see the future.
+    no budget start at the interval that spends the budget evenly; ours receive the directory of each page;
+    oracles receive the true rates, and so know the future.
 
     Raises:
         KeyError: there is no such policy.

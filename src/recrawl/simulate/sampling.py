@@ -181,13 +181,13 @@ class Collection:
     truth: PageLifetimes
     """One row a life, as in :class:`recrawl.assess.truth_scores.PageLifetimes`."""
     born: FloatArray
-    """When each page first appeared, seconds since the epoch; NaN where nobody saw it appear."""
+    """When each page first appeared, seconds since the epoch; NaN if not recorded."""
     start: float
     """When the record starts, seconds since the epoch."""
     end: float
     """When it ends."""
     links: FloatArray = field(default_factory=lambda: np.empty(0))
-    """New links of each change of the truth; empty where nobody counted them."""
+    """New links of each change of the truth; empty if not counted."""
 
     def __len__(self) -> int:
         return len(self.urls)
@@ -227,10 +227,10 @@ class Events:
     bulk: BoolArray
     """One of very many at once: an import, a mechanical edit."""
     links: FloatArray | None = None
-    """Links that the page did not have before; ``None`` where nobody counted them."""
+    """Links that the page did not have before; ``None`` if not counted."""
 
     def in_order(self) -> Events:
-        """Sorted by page and time; what happened at one moment stays in the order it was told."""
+        """Sorted by page and time; what happened at one moment stays in the given order."""
         order = order_by(self.page, self.time)
         if order is None:
             return self

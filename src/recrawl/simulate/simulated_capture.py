@@ -210,7 +210,7 @@ def simulate_capture(  # noqa: PLR0913 - a capture and what it may know, by keyw
 ) -> SimulatedCapture:
     """Capture a site from its seeds, or ``offline`` with all its pages known beforehand.
 
-    ``believed`` are the rates that the strategy is told, one a page; the true ones if not given. O(pages + links)
+    ``believed`` are the rates given to the strategy, one per page; the true ones if not given. O(pages + links)
     beside the strategy's own work.
 
     >>> from recrawl.simulate.simulated_capture import thesis_site

@@ -92,7 +92,7 @@ class VirtualWeb:
     kind: ByteArray
     """A :class:`PageKind` for each page."""
     rate: FloatArray
-    """True λ of each page, changes per second; NaN where nobody knows it (recorded pages)."""
+    """True λ of each page, changes per second; NaN if not known (recorded pages)."""
     lifetimes: EventTimes
     """Births and deaths of each page in turn: born, died, born, ..."""
     changes: EventTimes

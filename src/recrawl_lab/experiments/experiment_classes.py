@@ -223,7 +223,7 @@ def _chosen(learners: LearnerTable) -> str:
 
 
 def _ends(share: MeanInterval) -> str:
-    """Both ends of an interval; a dash where nobody knows them."""
+    """Both ends of an interval; a dash if not known."""
     return "–" if isnan(share.low) else f"{share.low:.1%}–{share.high:.1%}"
 
 
@@ -366,7 +366,7 @@ def _learners(
 
 
 def _share_wrong(wrong: FloatArray, cluster: AnyArray, rng: np.random.Generator) -> MeanInterval:
-    """The share of pages in a wrong class; of pages of one directory nobody knows how sure it is (NaN)."""
+    """The share of pages in a wrong class; the interval is not known (NaN) for pages of one directory."""
     from recrawl.assess.prediction_scores import ratio_with_interval
 
     found = ratio_with_interval(wrong, np.ones(len(wrong)), cluster, rng)

@@ -76,7 +76,7 @@ def _take(store: Store, warc: Path, files: Sequence[Path]) -> None:
 
 
 def recorded_pages(folder: Path) -> RecordedPages:
-    """The collections of a data set by name, with what their pages looked like.
+    """The collections of a data set by name, with features of their pages.
 
     What is told of a version beside its URL differs: sites tell links, images, tables and sizes, sources sizes alone.
     """
@@ -89,7 +89,7 @@ def recorded_pages(folder: Path) -> RecordedPages:
 
 
 def _of_sites(folder: Path, found: list[Collection]) -> tuple[FeatureEvidence, IntArray]:
-    """All that is told of the versions of pages; and the page id of each page of the collections."""
+    """All recorded columns of page versions, and the page id of each page of the collections."""
     from recrawl.app.predict.link_data import link_data
 
     told = link_data(folder, texts=False)

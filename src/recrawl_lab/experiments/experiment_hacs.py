@@ -60,7 +60,7 @@ def updates(folder: Path) -> dict[str, PageTruth]:
 
 
 def has_observations(folder: Path) -> bool:
-    """Whether a data set tells when somebody observed its pages."""
+    """Whether a data set has the times of observations."""
     return (folder / f"{OBSERVATIONS}.parquet").is_file()
 
 
@@ -95,7 +95,7 @@ def captured(folder: Path, kind: ChangeKind) -> dict[str, Histories]:
     if not len(histories.gaps):
         wanted = (kind.name or "").lower().replace("_", " ")
         remedy = "Read the bytes (recrawl import --bytes, or import the WARC files), or ask for --kind content."
-        raise InputError(f"{wanted} are not known: nobody read the captures of this archive", remedy)
+        raise InputError(f"{wanted} are not known: the captures of this archive have no readable bytes", remedy)
     found = {}
     for level, name in zip(LEVELS, ("is_home", "in_d2"), strict=True):
         some = histories.take(pages[name].astype(np.bool_)[histories.page])
@@ -126,7 +126,7 @@ def _columns(pq: Any, file: Path, names: tuple[str, ...]) -> dict[str, Any]:  # 
         )
     lacking = [name for name in names if name not in pq.read_schema(file).names]
     if lacking:
-        remedy = "Take the scholarly data set: home pages and new links must be told."
+        remedy = "Take the scholarly data set: it must have home pages and new links."
         raise InputError(f"{file.name} has no column {lacking[0]!r}", remedy, source=str(file))
     table = pq.read_table(file, columns=list(names))
     return {name: table.column(name).to_numpy(zero_copy_only=False) for name in names}
@@ -192,7 +192,7 @@ Pages are captured at irregular times (log-normal gaps, median {median:g} days),
 hand; the paper has the captures of the Internet Archive, of 19,977 authors, three years of them."""
 _REAL = """\
 The captures are those of the archive; updates ({kind}) are judged as these captures tell them, each in the middle of
-the time in which it happened. A site is not judged after its last capture: what it did then nobody knows."""
+the time in which it happened. A site is not evaluated after its last capture, because later updates are not known."""
 _NOTE = """\
 {captures} Compare the order of
 the models and the run of the numbers over w, not the numbers. Macro averages leave out reference points at which a

@@ -223,8 +223,8 @@ _FURTHEST = 30
 """Per cent of the pages, in the plot."""
 _LOOKING = ("learned", "as in the last period")
 _NOTE = (
-    "Learned from {learned:,.0f} examples of four times, one period of {period} apart, and judged on {judged:,.0f} "
-    "pages of {sites:.0f} sites: means of {runs}, at {times} with {draws} of what is judged. In the "
+    "Learned from {learned:,.0f} examples of four times, one period of {period} apart, and evaluated on {judged:,.0f} "
+    "pages of {sites:.0f} sites: means of {runs}, at {times} with {draws} of the evaluated pages. In the "
     "period that followed, {internal:.1%} of the pages had new internal links and {external:.1%} new external ones; "
     "in a week of the paper it was 25 to 32 % and 6 to 9 %. Of the truly related pages {related:.1%} were found."
 )
@@ -451,7 +451,7 @@ def run(  # noqa: PLR0913, PLR0917 - what, where to, when, how, and how much of 
         draw_panels(
             written.file("lbla-history.png"),
             history_panels(runs),
-            x_label="periods looked back",
+            x_label="past periods",
             y_label="balanced accuracy",
             title="Will there be new links?",
             even=True,

@@ -52,7 +52,7 @@ class PoliciesOptions:
 
 
 def run(data: Path, output: Path, asked: PoliciesOptions) -> None:
-    """Hold all contests; write policies.csv, policies.md and policies.png into ``output``."""
+    """Run all benchmarks; write policies.csv, policies.md and policies.png into ``output``."""
     from recrawl.app.compare.benchmark_runs import BenchmarkRun, any_entry, known_policies, run_all
     from recrawl.app.result_tables import draw_panels
     from recrawl_lab.experiments.policies_table import GrandTable
@@ -95,7 +95,7 @@ def run(data: Path, output: Path, asked: PoliciesOptions) -> None:
 
 
 def _fields(data: Path, only: Sequence[str], most_pages: int | None) -> dict[str, BenchmarkField]:
-    """The fields of all data sets, by name, largest last. A name twice is told apart by its data set."""
+    """The fields of all data sets, by name, largest last. Equal names get the name of their data set."""
     from recrawl.app.compare.collections_data import collections, find_datasets
     from recrawl.simulate.benchmark_field import field_of, field_of_all
 

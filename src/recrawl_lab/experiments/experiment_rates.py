@@ -179,7 +179,7 @@ def _bias(written: ReportFolder) -> str:
 
 _BIAS_NOTE = """\
 Exact, at equal gaps. X/T is short by (1 − e⁻ʳ)/r however often one looks; eq. 4 comes close to 1 from about ten looks
-on, unless the page changes much faster than it is looked at (Cho and Garcia-Molina 2003)."""
+on, unless the page changes much faster than it is observed (Cho and Garcia-Molina 2003)."""
 
 
 def _grid(scores: Sequence[RateScore], corner: str, cell: Callable[[RateScore], str]) -> str:

@@ -17,7 +17,7 @@ from recrawl.assess.prediction_scores import MeanInterval
 from recrawl.model.plurals import counted
 from recrawl.schedule.policies.policy_registry import ORACLES
 from recrawl.simulate.benchmark_score import HIGHER_IS_BETTER
-from recrawl.simulate.policy_benchmark import NAMED, OURS, OURS_FOR_CHANGES, OWN_MEASURE, SAME_AT_A_BUDGET, YARDSTICK
+from recrawl.simulate.policy_benchmark import BASELINE, NAMED, OURS, OURS_FOR_CHANGES, OWN_MEASURE, SAME_AT_A_BUDGET
 
 if TYPE_CHECKING:
     from recrawl.app.compare.benchmark_runs import BenchmarkRun
@@ -127,7 +127,7 @@ def rivals(table: VerdictNumbers, ours: str, *, own_too: bool) -> list[str]:
         for name in table.policies
         if SAME_AT_A_BUDGET.get(name, name) != same
         and name not in ORACLES
-        and (own_too or name in NAMED or name == YARDSTICK)
+        and (own_too or name in NAMED or name == BASELINE)
     ]
 
 
@@ -194,12 +194,12 @@ def _worse(table: VerdictNumbers, case: VerdictCase) -> list[str]:
 
 def in_short(table: VerdictNumbers) -> str:
     """Budget by budget: staleness of the default, whom it leaves worse off, and who catches most changes."""
-    if not {OURS, YARDSTICK} <= set(table.policies) or not set(NAMED) & set(table.policies):
+    if not {OURS, BASELINE} <= set(table.policies) or not set(NAMED) & set(table.policies):
         return ""
     rows = []
     for budget in table.budgets:
         row = [f"{budget:g}"]
-        row += [dashed(table.median_staleness(OURS, than, budget), 3) for than in (YARDSTICK, "")]
+        row += [dashed(table.median_staleness(OURS, than, budget), 3) for than in (BASELINE, "")]
         row.append(", ".join(_behind(table, budget)) or "none")
         if OURS_FOR_CHANGES in table.policies:
             row += [_won(table, budget, own_too=own_too) for own_too in (False, True)]
@@ -216,7 +216,7 @@ def _behind(table: VerdictNumbers, budget: float) -> list[str]:
         name
         for name, field in table.fields.items()
         if len(field) >= _MANY
-        and table.ratio(name, OURS, budget, "freshness") < table.ratio(name, YARDSTICK, budget, "freshness") - _SLACK
+        and table.ratio(name, OURS, budget, "freshness") < table.ratio(name, BASELINE, budget, "freshness") - _SLACK
     ]
 
 
@@ -246,7 +246,7 @@ def beside_the_reference(table: VerdictNumbers) -> str:
         if isnan(ours):
             continue
         ratios.append(((1.0 - ours) / (1.0 - printed.best_named), (1.0 - ours) / (1.0 - printed.reference)))
-        even = f"{table.ratio(name, YARDSTICK, BUDGET, 'freshness'):.4f}" if YARDSTICK in table.policies else "–"
+        even = f"{table.ratio(name, BASELINE, BUDGET, 'freshness'):.4f}" if BASELINE in table.policies else "–"
         rows.append(
             [
                 name,
@@ -269,7 +269,7 @@ def beside_the_reference(table: VerdictNumbers) -> str:
 
 
 _SHORT_NOTE = f"""\
-Staleness of `{OURS}` as the median over collections of its ratio to that of `{YARDSTICK}`, and to that of the best
+Staleness of `{OURS}` as the median over collections of its ratio to that of `{BASELINE}`, and to that of the best
 named policy of each collection. Worse off are collections of {_MANY} pages or more whose freshness is lower than
 with even visits by more than {_SLACK:g}. Most changes caught: on how many collections none of the rivals has a higher
 recall than `{OURS_FOR_CHANGES}`. Rivals are the policies of the papers and of other crawlers and even visits; then all
@@ -372,7 +372,7 @@ class GrandTable:
 
     def report(self) -> str:
         """What it decides, the summary, ours against the best of the others, and the whole grid."""
-        from recrawl.simulate.policy_benchmark import OURS, OURS_FOR_CHANGES, YARDSTICK
+        from recrawl.simulate.policy_benchmark import BASELINE, OURS, OURS_FOR_CHANGES
 
         pages = sum(len(field) for field in self.fields.values())
         budgets = ", ".join(f"{budget:g}" for budget in self.budgets)
@@ -386,7 +386,7 @@ class GrandTable:
             ("Each objective by its own measure", own_measures(self)),
         ):
             parts += [f"## {title}", text] if text else []
-        if YARDSTICK in self.policies:
+        if BASELINE in self.policies:
             parts += ["## Staleness against even visits", _STALENESS_NOTE, self._summary("staleness")]
         parts += ["## Changes caught\n\nMedian over collections of the recall of changes.", self._summary("recall")]
         for metric, ours in (("freshness", OURS), ("recall", OURS_FOR_CHANGES)):
@@ -439,7 +439,7 @@ class GrandTable:
 
     def _duel(self, field: str, budget: float, metric: str, ours: str) -> list[str]:
         from recrawl.app.compare.benchmark_runs import BenchmarkRun
-        from recrawl.simulate.policy_benchmark import NAMED, YARDSTICK
+        from recrawl.simulate.policy_benchmark import BASELINE, NAMED
 
         def shown(policy: str) -> str:
             return dashed(self.ratio(field, policy, budget, metric), 4)
@@ -452,7 +452,7 @@ class GrandTable:
             best = f"{shown(rival)} {rival}"
             difference = self.interval(BenchmarkRun(field, ours, budget), metric, than=rival)
             apart = f"{difference.mean:+.4f} ({difference.low:+.4f} to {difference.high:+.4f})"
-        return [field, f"{len(self.fields[field]):,}", shown(YARDSTICK), best, shown(ours), apart]
+        return [field, f"{len(self.fields[field]):,}", shown(BASELINE), best, shown(ours), apart]
 
     def _grids(self, metric: str) -> str:
         """For each budget, a row a policy and a column a collection; the best of a column, but oracles, is bold."""
@@ -486,14 +486,14 @@ class GrandTable:
         return [PlotPanel(title, [self._line(name, metric) for name in drawn]) for metric, title in titles.items()]
 
     def _drawn(self, metrics: Sequence[str]) -> list[str]:
-        """Ours, the yardstick, and the best named policies in the middle of the budgets: more lines nobody can read.
+        """Ours, the baseline, and the best named policies in the middle of the budgets: more lines are unreadable.
 
         The same in all panels, so that each policy has one colour.
         """
-        from recrawl.simulate.policy_benchmark import NAMED, OURS, OURS_FOR_CHANGES, SAME_AT_A_BUDGET, YARDSTICK
+        from recrawl.simulate.policy_benchmark import BASELINE, NAMED, OURS, OURS_FOR_CHANGES, SAME_AT_A_BUDGET
 
         middle = self.budgets[len(self.budgets) // 2]
-        shown = [name for name in (YARDSTICK, OURS, OURS_FOR_CHANGES) if name in self.policies]
+        shown = [name for name in (BASELINE, OURS, OURS_FOR_CHANGES) if name in self.policies]
         others = [name for name in self.policies if name in NAMED and name not in SAME_AT_A_BUDGET]
         best: list[str] = []
         for metric in metrics:
@@ -517,7 +517,7 @@ class GrandTable:
 _FEWEST = 5
 """Clusters from which on whole clusters are resampled; pages where there are fewer."""
 _BEST = 4
-"""Policies drawn for each metric beside ours and the yardstick."""
+"""Policies drawn for each metric beside ours and the baseline."""
 _STALENESS_NOTE = """\
 Median over collections of the share of stale copies, in units of the share that visiting every page equally often
 leaves. Lower is better."""

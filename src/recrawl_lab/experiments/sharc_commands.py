@@ -37,7 +37,7 @@ recrawl experiment sharc-prediction --data ../data/documents --sitemap sitemap.x
 
 
 SHORTEST_DELAY = 0.1
-"""Seconds; nobody asks a host more often."""
+"""Shortest delay in seconds."""
 
 
 class ChangeModel(enum.StrEnum):
@@ -178,9 +178,9 @@ def sharc_prediction(  # noqa: PLR0913 - one argument an option
         list[Path] | None,
         typer.Option(metavar="FILE", help="Predict what this sitemap says of its pages, too. May be repeated."),
     ] = None,
-    fewest: Annotated[int, typer.Option(min=20, help="Smaller sites are only looked at together.")] = 100,
+    fewest: Annotated[int, typer.Option(min=20, help="Minimum pages of a site; smaller sites are pooled.")] = 100,
 ) -> None:
-    """Predict change rates from what pages look like: Tables 6.3 and 6.4 of the SHARC thesis on other sites.
+    """Predict change rates from page features: Tables 6.3 and 6.4 of the SHARC thesis on other sites.
 
     Rates are put into ten bins of equally many pages. A tree and naive Bayes learn them from the URL alone, or from the
     fetched page as well; the siblings in its directory are asked, too. Rates are those of the whole record, as printed,

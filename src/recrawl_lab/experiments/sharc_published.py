@@ -408,7 +408,7 @@ def _grid(table: str, trials: Mapping[ThresholdCase, StrategyTrial], *, comparab
 
 
 def _marked(values: Sequence[float]) -> list[str]:
-    """Whole numbers, the least of them bold: what looks alike is marked alike."""
+    """Whole numbers, the smallest in bold; equal printed numbers are marked alike."""
     whole = [round(value) for value in values]
     return [f"**{value}**" if value == min(whole) else f"{value}" for value in whole]
 

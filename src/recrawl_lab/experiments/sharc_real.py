@@ -103,7 +103,7 @@ _NEARLY = 1e-6
 """Pages; less is a matter of rounding."""
 _SLOW = "slowed down"
 _BLIND = ("bfs", "dfs")
-"""Strategies that no rates are told: they are the same whatever is believed."""
+"""Strategies that use no rates."""
 _DRAWN = (
     "sharc-optimal",
     "sharc-selective",

@@ -251,7 +251,7 @@ class TreeModel:
 
 
 def learn_tree(table: FeatureTable, label: IntArray, classes: int, *, prune: bool = True) -> TreeModel:
-    """Grow a tree, and cut it back unless told otherwise."""
+    """Grow a tree, and prune it by default."""
     names = {
         place: _mean_class(table.values[:, place], label)
         for place, column in enumerate(table.columns)

@@ -105,7 +105,7 @@ _OWN: Final = re.compile(r"new_(internal|external)_\d+")
 _STRENGTHS: Final = np.exp2(np.arange(-6.0, 6.5, 0.5))
 """Periods: the numbers that are tried."""
 _OVERALL: Final = 0.02
-"""How much of what is expected around a page is the mean of all pages: nobody's related pages rule new links out."""
+"""Share of the mean of all pages in the expectation from related pages: related pages never exclude new links."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +261,7 @@ def fit(
         msg = "natural boosting learns counts: it can only predict the number of new links"
         raise ValueError(msg)
     if how.learner is Learner.SHRUNKEN_COUNTS and target is PredictionTarget.LCR:
-        msg = "shrunken counts look at the page's own past, which all but tells its link change rate"
+        msg = "shrunken counts use the page's own past, which almost contains its link change rate"
         raise ValueError(msg)
     seed = int(rng.integers(2**31))
     # What no page has teaches nothing, and some learners stumble over it.

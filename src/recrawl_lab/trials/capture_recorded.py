@@ -221,7 +221,7 @@ class RecordedTrial:
 
 @dataclass(frozen=True, slots=True)
 class RateBelief:
-    """What a strategy is told, per second; ``None`` for the true rates."""
+    """The rates given to a strategy, per second; ``None`` for the true rates."""
 
     once: FloatArray | None
     """For single visits: mean rates, since blur is linear in the rate."""

@@ -49,13 +49,13 @@ class DailyMonitoring:
     truth: PageTruth
     days: int
     observations: FeatureTable
-    """What each page looked like on its day 0."""
+    """Features of each page on its day 0."""
 
     def __len__(self) -> int:
         return len(self.urls)
 
     def rates(self) -> FloatArray:
-        """Changes a day by eq. 1, from once in the period to once a day: no more can be told by daily visits."""
+        """Changes a day by eq. 1, from once in the period to once a day: daily visits cannot resolve more."""
         row, day = self.truth.changes.row_of_event(), np.ceil(self.truth.changes.times / DAY).astype(np.int64)
         seen = np.unique(row * (self.days + 1) + day)
         found = np.bincount(seen // (self.days + 1), minlength=len(self))
@@ -106,7 +106,7 @@ def monitored(
 
 
 class StaticClassifier(Protocol):
-    """What pages look like before their first visit, turned into chances of the classes."""
+    """Predicts class probabilities of pages before their first visit."""
 
     def chances(self, pages: DailyMonitoring) -> FloatArray:
         """The probability of each class, one row per page."""
@@ -315,7 +315,7 @@ PAPER = (
     "domain_depth",
     "directory_level",
 )
-"""The features of the paper. The size is that without tags, or with them where nobody took the tags out."""
+"""The features of the paper. The size is that without tags, or with them if only that is known."""
 FEATURES = ("paper's", "all", "chosen")
 FEWEST = 12
 """Pages that each class must have: a third of them is evaluated."""

@@ -35,7 +35,7 @@ DEGREES = 4.0
 """Of Student's distribution, which the logs of download times of a host follow."""
 OVERLOADED, TIMES_SLOWER = 0.03, 4.0
 NEW_HOSTS = 0.1
-"""Share of hosts that nobody crawled before."""
+"""Share of hosts that were not crawled before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from recrawl.urls import host_of
 
 @dataclass(frozen=True, slots=True)
 class RecordedPages:
-    """Collections with all that is told of their pages. A page has a place: that in all collections, one after another.
+    """Collections with the features of their pages. A page has a place: that in all collections, one after another.
 
     Places ascend with the page ids of the evidence.
     """
@@ -34,7 +34,7 @@ class RecordedPages:
     """The page id of each place."""
 
     def observations(self, place: IntArray, time: FloatArray) -> FeatureTable:
-        """What the pages at these ascending places looked like, each just before its own time."""
+        """The features of the pages at these ascending places, each just before its own time."""
         return observations_at(self.evidence, self.page[place], time)
 
     def ages(self, place: IntArray, time: FloatArray) -> FloatArray:
@@ -82,13 +82,13 @@ READINGS: Final = (WHOLE, AHEAD)
 
 @dataclass(frozen=True, slots=True)
 class RateTraining:
-    """Pages of a site, what they look like, and how often they change."""
+    """Pages of a site with features and change rates."""
 
     name: str
     urls: tuple[str, ...]
     table: FeatureTable
     rate: FloatArray
-    """Changes a second; NaN where nobody counted them."""
+    """Changes per second; NaN if not known."""
 
     def __len__(self) -> int:
         return len(self.rate)

@@ -39,7 +39,7 @@ from recrawl.simulate.sampling import Collection, PageTruth
 from recrawl.time import DAY
 
 LENGTHS = (0, 1, 2, 5, 10, 20, 50)
-"""Gaps of a new page's past that are told."""
+"""Numbers of known gaps in the past of a new page."""
 CUTS = (0.5, 0.75)
 """Where the past ends, as a share of each page's record."""
 
@@ -75,7 +75,7 @@ _FUTURE = 90 * DAY
 
 @dataclass(frozen=True, slots=True)
 class RateQuestion:
-    """What a method is told and asked: will these pages have changed by their next observation?"""
+    """Input of a method; it predicts whether these pages will have changed by their next observation."""
 
     evidence: RateEvidence
     """Of residents and new pages, one row for each page of the population."""

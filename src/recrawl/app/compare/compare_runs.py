@@ -17,7 +17,7 @@ from recrawl.model.plurals import counted, told
 from recrawl.schedule.policies.policy_registry import ORACLES
 from recrawl.simulate.benchmark_field import BenchmarkField, field_from_histories, known_times, visits_per_page
 from recrawl.simulate.benchmark_score import BenchmarkTally
-from recrawl.simulate.policy_benchmark import OURS, OURS_FOR_CHANGES, YARDSTICK, BenchmarkRules, labelled
+from recrawl.simulate.policy_benchmark import BASELINE, OURS, OURS_FOR_CHANGES, BenchmarkRules, labelled
 from recrawl.time import DAY, format_duration
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from recrawl.model import FloatArray, IntArray
     from recrawl.store.base import HistoryStore, Store
 
-USUAL = (YARDSTICK, "nutch", "stormcrawler", "hacs", "state-1", "aduana", OURS, OURS_FOR_CHANGES)
+USUAL = (BASELINE, "nutch", "stormcrawler", "hacs", "state-1", "aduana", OURS, OURS_FOR_CHANGES)
 """The default policies: the baseline, the best of other crawlers and of the papers, and ours."""
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Budgets of a plot, as multiples of the requested one."""

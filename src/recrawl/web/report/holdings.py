@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from recrawl.assess.archive_quality import ArchiveQuality
-from recrawl.assess.changes_over_time import ObservationResult, bins, counts_over_time, told
+from recrawl.assess.changes_over_time import ObservationResult, bins, counts_over_time, observation_results
 from recrawl.model import ByteArray, FloatArray, IntArray, Outcome
 from recrawl.model.plurals import counted
 from recrawl.time import DAY, HOUR, WEEK, format_duration, to_iso
@@ -71,7 +71,7 @@ class Holdings:
 def holdings_section(found: Holdings) -> Section:
     """The section, whatever little there is."""
     quality = found.quality
-    says = told(quality.observations)
+    says = observation_results(quality.observations)
     kinds = np.bincount(says, minlength=len(ObservationResult))
     return Section(
         "Contents",
