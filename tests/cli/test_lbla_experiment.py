@@ -92,7 +92,7 @@ def test_some_figures_alone(run, folder):
     assert result.returncode == 0, result.stderr
     assert {row["table"] for row in rows_of(output / "lbla.csv")} == {"data", "change rate"}
     text = (output / "lbla.md").read_text(encoding="utf-8")
-    assert "means of 1 run, at 1 time with 1 draw of what is judged" in text
+    assert "means of 1 run, at 1 time with 1 draw of the evaluated pages" in text
     assert "published 0.65" in text
     assert "Spearman" not in text
     assert {file.name for file in output.iterdir()} == {"lbla.md", "lbla.csv"}
