@@ -95,7 +95,7 @@ def test_some_figures_alone(run, folder):
     assert "means of 1 run, at 1 time with 1 draw of the evaluated pages" in text
     assert "published 0.65" in text
     assert "Spearman" not in text
-    assert {file.name for file in output.iterdir()} == {"lbla.md", "lbla.csv"}
+    assert {file.name for file in output.iterdir()} == {"lbla.md", "lbla.csv", "lbla.csv-metadata.json"}
 
     refused = run("experiment", "lbla", *options, "--only", "9,11")
     assert refused.returncode == ExitCode.BAD_CONFIG
