@@ -153,7 +153,7 @@ def test_pages_are_searched_filtered_and_sorted_by_the_server(page, served, unti
     assert sorted(page.locator("#rows th a").all_inner_texts()) == sorted(wanted)
     assert "search=library" in page.url
     page.get_by_label("Search").fill("no such page anywhere")
-    page.get_by_text("No page fits.").wait_for()
+    page.get_by_text("No page matches.").wait_for()
     page.get_by_role("link", name="Show all").click()
     page.get_by_label("Order").select_option("due")
     until(page, "location.search.includes('sort=due')")

@@ -74,7 +74,7 @@ def test_a_list_of_hosts_is_counted_anew_without_moving(page, crawled, until, wr
 def test_an_empty_list_fills_itself_and_typed_words_stay(page, crawled, until):
     address, place, _ = crawled
     page.goto(f"{address}/pages?search=late")
-    page.get_by_text("No page fits.").wait_for()
+    page.get_by_text("No page matches.").wait_for()
     page.get_by_label("Search").focus()
     with place.open_store() as store:
         store.discover(["http://a.example/late"], 990.0)

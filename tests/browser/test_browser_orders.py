@@ -83,7 +83,7 @@ def test_a_limit_is_set_and_taken_back_while_a_crawl_may_run(page, served_copy, 
     page.goto(served_copy.at("/settings"))
     box = page.locator('[id="limit-schedule.budget"]')
     box.get_by_role("textbox").fill("500/h")
-    box.get_by_role("button", name="Set").click()
+    box.get_by_role("button", name="Set", exact=True).click()
     box.get_by_role("button", name="Reset").wait_for()
     assert box.get_by_role("textbox").input_value() == "12000"
     assert runtime_limits.limits(told(served_copy)) == {"schedule.budget": "500/h"}
