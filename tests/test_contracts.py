@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -135,3 +136,23 @@ def test_pure_code_opens_no_file(package):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
             assert called not in {"open", "input", "print", "exec", "eval", "__import__"}, f"{file}:{node.lineno}"
+
+
+def constants_of(path):
+    """The names that a module assigns at its top level, each as often as it does."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        for target in targets:
+            names = target.elts if isinstance(target, ast.Tuple) else [target]
+            yield from (name.id for name in names if isinstance(name, ast.Name) and name.id != "_")
+
+
+def test_no_module_assigns_a_constant_twice():
+    """The later value would silently hold for the code above it, too."""
+    twice = {
+        f"{path.relative_to(PACKAGE.parent)}: {name}"
+        for path in sorted(PACKAGE.parent.rglob("*.py"))
+        for name, count in Counter(constants_of(path)).items()
+        if count > 1
+    }
+    assert not twice

@@ -197,7 +197,7 @@ def _path(section: str) -> str:
     return "/" + section.partition("://")[2].partition("/")[2]
 
 
-_TITLE, _ANCHOR = "Sections that change together", "subsites"
+_PARTS_TITLE, _PARTS_ANCHOR = "Sections that change together", "subsites"
 _SUBSITE_NOTES = [
     (
         "Sections of a host (by path) with five pages or more form one sub-site if the shares of their changed pages "
