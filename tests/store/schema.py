@@ -2,7 +2,7 @@
 
 Rules of this schema:
  1. Visits are only ever added; one that is taken back is added once more, as taken back. Their rows come in segments
-    (see ``segments.py``), and the key begins with the segment: so an append touches the few blocks of the newest
+    (see ``store/history.py``), and the key begins with the segment: so an append touches the few blocks of the newest
     segment, however many visits there are, and the visits of a page are found with one look into each segment.
  2. ``host.next_due`` is the smallest ``due`` of the host's pages. ``host.wake`` is the earliest time at which a
     page of the host may be leased; the engine computes it. Paused hosts are in none of the indexes by which pages

@@ -224,7 +224,7 @@ def worst_case_increase(rate: FloatArray, misplaced: int, delay: float, weight: 
     At worst the hottest pages take the outermost slots, the hottest first, and the rest keeps the best order in what
     is left (SHARC Theorem 4.5, readings 003.10 and 003.11). The theorem is stated for pairs of equal rates; this is
     the same difference for any rates, times weights. Like in the thesis it is not divided by the length of the capture:
-    divide by (n − 1)·delay for blur as ``blur.py`` counts it.
+    divide by (n − 1)·delay for the blur of the other functions here.
 
     >>> worst_case_increase(np.array([1.0, 1, 2, 2, 3, 3, 4, 4, 5, 5]), 4, 1.0)
     176.0

@@ -26,8 +26,8 @@ from recrawl.model.arrays import offsets_of
 def sound(histories: Histories) -> Histories:
     """The histories, if every gap is a number > 0 and finite; gaps of length 0 are dropped (reading 000.3).
 
-    Two observes the same instant can tell nothing about a rate. A gap that is negative, infinite or no number is a
-    mistake of anyone who made the histories: ValueError, with the id of the page. O(gaps).
+    Two observations at the same instant are no evidence on a rate. A gap that is negative, infinite or no number is an
+    error in the histories: ValueError, with the id of the page. O(gaps).
 
     >>> zero_and_five = Histories(np.array([7]), np.array([0, 2]), np.array([0.0, 5.0]), np.array([True, False]),
     ...                           np.zeros(1), np.full(1, 5.0), np.full(1, np.nan))

@@ -1,14 +1,12 @@
 r"""Classes of change (Barbosa §3.2, §4): few intervals instead of a rate for every page.
 
-Classes come from a clustering of the pages' rates (``estimate.exact_kmeans``); a page is moved between them by its
-history, either when a window of visits is full (the historic classifier) or by Bayes' rule (the estimator it is
-compared with):
+Classes come from a clustering of the pages' rates. The clustering is the exact optimum, which k-means only approximates
+(Barbosa §3.2, reading 002.2). A page is moved between classes by its history, either when a window of visits is full
+(the historic classifier) or by Bayes' rule (the estimator it is compared with):
 
     P(class k | observation) ∝ P(class k) · (1 − e^{−Δ/I_k} if changed, e^{−Δ/I_k} if not)
 
 after the time Δ, with I_k the interval of class k (reading 002.5). Class 0 is the most dynamic.
-
-The best clustering of numbers, exactly: what k-means only looks for (Barbosa §3.2, reading 002.2).
 """
 
 from __future__ import annotations

@@ -403,7 +403,7 @@ class GitRecording:
 
 
 def write_recordings(folder: Path, recordings: Sequence[GitRecording]) -> None:
-    """Write ``pages.parquet``, ``events.parquet`` and ``commits.parquet``, as ``formats.dataset`` reads them.
+    """Write ``pages.parquet``, ``events.parquet`` and ``commits.parquet``, as ``columnar/dataset.py`` reads them.
 
     Each file appears under its name complete or not at all.
 

@@ -52,9 +52,9 @@ class Capture:
 
     _body_digest: bytes = field(default=b"", init=False, repr=False, compare=False)
     _packed: object = field(default=None, init=False, repr=False, compare=False)
-    """What an archive will write of the body, if somebody made that ahead (``formats.warc_records.pack``)."""
+    """The body compressed for the archive, if that was done in advance (``formats.warc.warc_records.pack``)."""
     _charge: object = field(default=None, init=False, repr=False, compare=False)
-    """What the body counts among the bytes in flight (``fetch.in_flight``), for as long as anybody has the capture."""
+    """The share of the body in the bytes in flight (``fetch.http.bytes_in_flight``); ends with the capture."""
 
     def __getstate__(self) -> tuple[None, dict[str, object]]:
         """All but what only means something in this process."""

@@ -33,7 +33,7 @@ class NoiseCounts:
     page: IntArray
     """The page, or :data:`WHOLE_HOST`."""
     part: IntArray
-    """Path or template, position and kind of difference (see ``detect.noise_keys``)."""
+    """Path or template, position and kind of difference (see ``detect.noise.noise_keys``)."""
     near: IntArray
     """Confirmations: how often the part was compared between two answers moments apart."""
     near_differed: IntArray

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def expected_changes(place: Workspace, store: PageTable, at: float | None = None) -> Expected | None:
     """How often the model of the workspace expects pages to change, beside each other; ``None`` if there is none.
 
-    The level says nothing, only ratios do (``estimate.expected_rates``). Nor is there a model for a moment ``at``
+    Only ratios count, not the level (``estimate.posterior.expected_rates``). Nor is there a model for a moment ``at``
     before it was trained: it has seen what came later.
 
     Raises:

@@ -1,8 +1,8 @@
 """Classifies responses: changed or unchanged, by what was learned of the host, with a confirmation where needed.
 
-The crawler learns two things about each host. Which parts of its pages are noise (``detect.learned_noise``): these are
-masked. And whether its validators are reliable (``detect.validator_trust``): if not, requests are unconditional. Noise
-that imported archives showed is masked from the first visit on (``detect.archive_noise``).
+The crawler learns two things about each host. Which parts of its pages are noise (``detect.noise.learned_noise``):
+these are masked. And whether its validators are reliable (``detect.validator_trust``): if not, requests are
+unconditional. Noise that imported archives showed is masked from the first visit on (``detect.noise.archive_noise``).
 
 If a page differs in parts that are not known to be noise or content, the response is held back, and the page is fetched
 a second time in the next turn of its host (confirmation). Parts that differ between the two fetches are noise, so the

@@ -1,7 +1,7 @@
 """Keeps the policy in step with the store: loads what is recorded, and fits in time.
 
 :class:`ScheduleFit` does the fit, and two callers run it. :class:`InlineFit` runs it in the event loop, for virtual
-time and for small stores, where it takes milliseconds. ``crawl.fit.fit_process`` runs it in a subprocess everywhere
+time and for small stores, where it takes milliseconds. ``crawl.worker.fit_process`` runs it in a subprocess everywhere
 else.
 """
 

@@ -422,10 +422,10 @@ def template_at(  # noqa: PLR0913, PLR0917 - all that is read
 def number_parts(  # noqa: PLR0913, PLR0917 - all that is read and written
     text: Bytes, parts: Numbers, longest: int, most: int, tables: Short, template: Numbers, content: Numbers
 ) -> int:
-    """Write the template and the content of each part; how many templates are ``UNKNOWN``. O(length).
+    """Write the template and the content of each part; return how many templates are ``UNKNOWN``. O(length).
 
-    ``parts`` are as ``page_scan.py`` notes them; what is longer than ``longest`` characters, which take at most
-    ``most`` bytes each, has no template.
+    ``parts`` are as ``read_page`` writes them. A part longer than ``longest`` characters, of at most ``most`` bytes
+    each, has no template.
     """
     unknown = 0
     for row in range(len(parts)):

@@ -399,7 +399,7 @@ def comes_first(letters: Numbers, begin: int, end: int, other: int, other_end: i
 def path_into(  # noqa: PLR0913, PLR0917 - all that is read
     data: Bytes, place: int, end: int, tag: Numbers, path: int, tables: TagTables, names: Numbers
 ) -> int:
-    """The path within a block whose name stands from ``place`` to ``end``, as ``parts.py`` makes it; -1 if odd."""
+    """The path within a block whose name is at ``place`` to ``end``, as ``text_parts.py`` computes it; -1 if odd."""
     table = tables.crc
     crc = fed(table, path ^ 0xFFFFFFFF, 60)
     for letter in range(place, end):

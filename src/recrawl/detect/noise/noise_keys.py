@@ -104,7 +104,7 @@ def position_of(index: int, count: int) -> int:
 
 
 class PositionedParts(Protocol):
-    """The parts of a page, in its order: ``detect.parts.Parts``."""
+    """The parts of a page, in the order of the page (``detect.text.text_parts``)."""
 
     @property
     def path(self) -> Sequence[int]:

@@ -1,7 +1,7 @@
-r"""Operational time in compiled code: by the calendar of clusters and by the age of pages, an observation at a time.
+r"""Operational time in compiled kernels: by the calendar of clusters and the age of pages, one observation at a time.
 
-The same numbers as ``estimate.operational`` and ``estimate.operational_learning`` give with whole arrays, for the two
-factors that policies use. Made for few observations of a time, asked very often, and for very many pages at once.
+The results equal those of ``operational_time`` and ``operational_factors``, which work on whole arrays, for the two
+factors that policies use. The kernels are for frequent calls with few observations, and for very many pages at once.
 
 Imported only where numba is installed: without it the same functions run as plain Python, slowly.
 """
@@ -129,10 +129,10 @@ def learn(  # noqa: PLR0913, PLR0917 - a kernel is one loop over plain arrays
     bin_changes: FloatArray,
     bin_exposure: FloatArray,
 ) -> None:
-    """Add what looks say to changes and exposure of age steps and of calendar bins, as they are held now.
+    """Add the evidence of observations to the changes and the exposure of age steps and calendar bins.
 
-    Each observation counts by no more than it can know (``schedule.clocks.informative``). Bins beyond those of
-    ``factor`` pass at the usual pace; no bins at all, or no steps, are left alone.
+    An observation counts at most with its information (``schedule.learning.page_clocks.informative``). Bins beyond
+    those of ``factor`` pass at the usual pace. Empty tables of bins or steps stay unchanged.
     """
     bins, more = factor.shape[1], bin_changes.shape[1]
     for i in range(len(row)):

@@ -1,14 +1,14 @@
-r"""The default: the grid posterior in operational time, which also hears trusted dates.
+r"""The default estimator: the grid posterior in operational time, which also uses trusted dates of changes.
 
-Which factors stretch time (shared intensity of clusters, age, bursts, week) is chosen by how well each predicts later
-observations of the same evidence (``estimate.tempo``); where none does, this is the posterior in wall time. The
-narrowest level of the evidence is taken for the clusters, the widest for the hosts. A page is taken to be born when it
-was first seen, unless it was there from the start or came with many others (``page_age.known_births``).
+Operational time has factors: shared intensity of clusters, age, bursts, hour of the week. A factor is used if it
+improves the prediction of later observations of the same evidence (``estimate.operational.factor_state``). Without any
+factor this is the posterior in wall time. The narrowest level of the evidence gives the clusters, the widest the hosts.
+A page is born when it was first seen, unless it was there from the start or was found together with many others
+(``known_births``).
 
-A belief held in operational time and asked in wall time, by the clock of each page.
-
-The rate is believed per operational second; t seconds after the last observation the clock of the page has run Λ(t)
-(``estimate.operational``). So S(t) = S_belief(Λ(t)). With the jump filter the page may have drawn a new rate since:
+The belief is about the rate per operational second, and is queried in wall time: t seconds after the last observation
+the clock of the page has advanced by Λ(t). So S(t) = S_belief(Λ(t)). With the jump filter the page may have drawn a new
+rate since:
 
     S(t) = e^{−Λ/J}·S_belief(Λ) + (1 − e^{−Λ/J})·S_prior(Λ).
 

@@ -1,19 +1,17 @@
-r"""The posterior that also hears what sites say of their last changes, as far as they proved true.
+r"""The posterior that also uses the dates that sites give for their last changes, weighted by their reliability.
 
-For each host the source with the highest trust w (``estimate.trust``) is heard; none where no source proved true. Two
-beliefs are made: one from the observations alone, and one in which the dated changes have their times
-(``estimate.watched``). What is held is their mixture,
+Dates are Last-Modified and a sitemap's lastmod (algorithms §5). For each host the source with the highest trust w is
+used (``estimate.signals.source_trust``), or none if no source proved reliable. Two beliefs are computed: one from the
+observations alone, and one in which the dated changes have exact times. The result is their mixture,
 
     p = w·p(observations and dates) + (1 − w)·p(observations),
 
-because the source is right with probability w. So a host that never told the truth changes nothing.
+because the source is right with probability w. So the dates of an unreliable host have no effect.
 
-Last-Modified, and a sitemap's lastmod, as the time of the last change (algorithms §5).
-
-If a page changed in the gap that an observation closed, and a statement made at c dates that change at L, then what was
-observed is: a change at L, and none from L to the observation (or to c, if that came first). Its likelihood is
-λ·e^{−λs}, s = min(c, observation) − L, where the observation alone has 1 − e^{−λτ}. So even observations that always
-find a change tell how fast the page is. Statements that the observations contradict date nothing.
+If a page changed in the gap that an observation closed, and a statement made at c dates that change at L, then the
+evidence is a change at L, and none from L to the observation (or to c, if that came first). Its likelihood is
+λ·e^{−λs}, s = min(c, observation) − L; that of the observation alone is 1 − e^{−λτ}. So the rate can be estimated even
+from observations that always find a change. Statements that contradict the observations are not used.
 """
 
 from __future__ import annotations

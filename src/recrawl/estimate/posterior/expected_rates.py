@@ -1,27 +1,26 @@
 r"""Priors of groups of pages, sharpened by what a model expects of each page.
 
-A model expects m_i changes per second of a page by its observations. What it says of pages of one group is taken
-relative to what it says of the group as a whole, m̄_g, and with half its weight in logarithms:
+A model expects m_i changes per second of page i. Its prediction is taken relative to its prediction for the whole group
+of the page, m̄_g, and with half its weight in logarithms:
 
     λ_i = θ_i · f_i,    f_i = (m_i / m̄_g)^γ,    γ = ½.
 
-The prior of θ is learned of groups within groups as always (``estimate.grid_prior``), from observations whose gaps are
+The prior of θ is estimated for nested groups (``estimate.posterior.grid_posterior``), from observations whose gaps are
 stretched by f; a page's prior is that of its group, moved by ln f. So the level of every group comes from its own
-observations, in operational time or any other, and a model whose level is wrong, or has become so, does no harm; only
-what it says *within* a group counts. And that only as long as the observations are likelier with it than without.
+observations, in operational time or wall time. A model with a wrong level does no harm: only its ratios *within* a
+group count, and only while the observations are more likely with the model than without it.
 
 Measured on pages of recorded sites kept from training, by log loss of the first observation and of the first ten: .693
 and .227 nats with γ = ½, .748 and .236 with groups alone, on pages chosen at random; .723 and .225, .813 and .237 on
 pages that came later. The model's own prior in place of the groups', or pooled with it, predicted the ten observations
-still better (.219, .224), but in contests of policies it kept copies less fresh on three collections of four (til,
+still better (.219, .224), but in comparisons of policies it kept copies less fresh on three collections of four (til,
 uvarc, wcag, not ropensci), by up to .003: its level is that of wall time and of young pages. This way, with the
 observations to decide whether it counts, freshness at .01 and .03 visits per page and day was higher by .0007 and .0004
 on uvarc, .0001 and .0001 on til, .0016 and .0006 on ropensci, and by −.0004 and .0000 on wcag: one seed, and chosen on
 these same collections.
 
-What a model expects of each page beside the Gamma priors of groups: ``estimate.expected_rates`` in two numbers.
-
-λ_i = θ_i · f_i with f as there, and θ ~ Gamma(a_g, b_g) of the page's group; so λ_i ~ Gamma(a_g, b_g / f_i), exactly.
+With Gamma priors the same takes two numbers per page: λ_i = θ_i · f_i with f as above, and θ ~ Gamma(a_g, b_g) of the
+page's group; so λ_i ~ Gamma(a_g, b_g / f_i), exactly.
 The priors of θ are learned from observations whose gaps are stretched by f. Here, too, the observations decide whether
 the model counts: by how likely each of the first ten was after those before it.
 """

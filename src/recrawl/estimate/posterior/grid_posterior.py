@@ -15,33 +15,31 @@ more than 65,536 observations the oldest count as one period without jumps (so t
 **Priors.** ``prior`` has one row per page, or one row for all, or with ``of`` any rows: page i has row ``of[i]``. So
 the priors of a thousand hosts serve ten million pages without a copy each.
 
-**Resolution.** Half an octave is finer than what 100 observations can tell: a finer grid predicts no better. After 3000
-looks at a page that never jumps, the grid knows ln λ to 0.14 where 0.07 were possible.
+**Resolution.** Half an octave is finer than 100 observations can resolve: a finer grid predicts no better. After 3000
+observations of a page that never jumps, the grid knows ln λ to 0.14 where 0.07 were possible.
 
 **Tolerance.** Weights are stored in float32 between calls. A stream and its batch differ by at most 1e-5 in any
 weight after 10,000 observations (measured: 2e-6), unless a rate was excluded by a factor of 1e-37 without filter.
 
-The loops of the grid posterior, each in compiled code and in numpy (``estimate.grid`` says what they compute).
+**Loops.** Each loop exists as a compiled kernel and in numpy. ``pool_*``: the exact likelihood of observations in any
+order, in logarithms. ``fold_*``: one observation after the other, with the jump filter before each. Both change the
+given rows of ``weights`` in place. Pages are rows with observations ``gaps[first[i]:last[i]]``. No weight falls below
+1e-37: a rate that is all but excluded can return if later observations support it.
 
-``pool_*``: the exact likelihood of observations in any order, in logarithms. ``fold_*``: one observation after the
-other, with the jump filter before each. Both change the given rows of ``weights`` in place. Pages are rows with
-observations ``gaps[first[i]:last[i]]``. No weight falls below 1e-37: a rate is all but excluded, and yet comes back
-once later observations speak for it.
-
-A prior on the grid from a population of pages, and from each group of it, without assuming its shape.
-
-Non-parametric maximum likelihood by EM (algorithms §5). E-step: the belief p_i about each page under the current
-prior. M-step: the prior is the mean belief, smoothed over neighbouring rates with [¼, ½, ¼] so that a small sample does
-not break it up into spikes. Groups within groups (all → host → cluster) are shrunk towards what they lie in:
+**Estimated priors.** A prior on the grid is estimated from a population of pages, and from each group of it, without an
+assumption about its shape: by non-parametric maximum likelihood with EM (algorithms §5). E-step: the belief p_i about
+each page under the current prior. M-step: the prior is the mean belief, smoothed over neighbouring rates with
+[¼, ½, ¼], so that a small sample does not break it up into spikes. Nested groups (all → host → cluster) are shrunk
+towards their parent:
 
     π_h ∝ Σ_{i∈h} p_i + strength · π_parent.
 
-So the parent counts as ``strength`` more pages: a group of few pages says what its parent says, one of many outgrows
-it. The population is shrunk in the same way, by one page, towards a log-normal around its pooled rate; with no
-observation of all that is one change in 30 days, give or take a factor of 7. So every case is defined, and no rate is
+So the parent counts as ``strength`` more pages: a small group has nearly the prior of its parent, a large group its
+own. The population is shrunk in the same way, by one page, towards a log-normal around its pooled rate; without any
+observation that is one change in 30 days, with a spread of a factor of 7. So every case is defined, and no rate is
 excluded.
 
-A prior needs no more than a sample: 20,000 pages of the population, 200 of a group, the latest 256 observes each. The
+A prior needs only a sample: 20,000 pages of the population, 200 of a group, the latest 256 observations of each. The
 likelihoods are computed once, without jump filter; a round of EM then is a sum over them.
 """
 

@@ -1,4 +1,4 @@
-r"""What a sitemap's changefreq says about a rate (SHARC Definition 6.1), as a prior.
+r"""A prior of the change rate from a sitemap's changefreq (SHARC Definition 6.1).
 
 Categories C₀ … C_n (always, hourly, …, never) have intervals T₀ < … < T_{n−1}; "never" has none. With c = ln(1/τ):
 
@@ -27,7 +27,7 @@ CONFIDENCE = 0.95
 INTERVALS = (60.0, 3600.0, DAY, 7.0 * DAY, 30.0 * DAY, 365.0 * DAY)
 """Seconds of always (the thesis' delay between two visits, a minute), hourly, daily, weekly, monthly, yearly."""
 UNSAID = 0
-"""The number of a page of which nothing is said; 1 is always, 7 never (``formats.claims.ChangeFrequency``)."""
+"""The number of a page without a changefreq; 1 is always, 7 never (``formats.site_claims_format.ChangeFrequency``)."""
 
 
 def category_rates(intervals: npt.ArrayLike, tau: float = CONFIDENCE, reading: Reading = "literal") -> FloatArray:

@@ -128,7 +128,7 @@ class ResolvedHost:
 
     address: str = ""
     failure: int = 0
-    """A number of ``model.failures`` if there is no address."""
+    """If there is no address: the failure code, such as ``NO_NAME`` of ``model.visits``."""
     error: str = ""
 
 

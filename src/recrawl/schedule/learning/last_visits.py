@@ -128,14 +128,13 @@ class LastVisits:
         return self._index.rows(page)
 
     def tell(self, visits: Visits) -> ClosedGapColumns:
-        """Move the last observations; the gaps that these visits closed.
+        """Update the last observations; return the gaps that these visits closed.
 
         O(m) if sorted by row and time, else O(m log m).
 
-        What counts as an observation, and what it says, is what :class:`~recrawl.model.Histories` says
-        (``schedule.observations``). Visits not after the last observation are ignored. A page that was seen before it
-        was added (its history was imported) was discovered when it was first seen: its age and its cluster count from
-        there.
+        :class:`~recrawl.model.Histories` defines which visits are observations. Visits that are not after the last
+        observation are ignored. A page that was seen before it was added (its history was imported) was discovered
+        when it was first seen: its age and its cluster count from there.
         """
         found = fold(self.rows(visits.page), visits, self.last_observed)
         self._note_gone(found)

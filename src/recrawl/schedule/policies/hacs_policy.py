@@ -251,7 +251,7 @@ def hacs(
     """HACS with the threshold ``theta``, or with the best K that the budget pays for.
 
     ``window`` is the paper's history size w, ``horizon`` its e, also the time between two rounds; rounds are shorter
-    where the budget pays for more than half of the pages in one (``schedule.update_ranking``). A page without a gap has
+    where the budget pays for more than half of the pages in one (:class:`UpdateRanking`). A page without a gap has
     p = 0 in the paper (``unknown_rate=0``), which is fine where histories come from an archive; a crawler that learns
     only from its own observations would never take a second one. So by default such a page has the pooled rate of all.
     """

@@ -2,7 +2,7 @@
 
 New links appear at the rate ν of a page, and each waits until the next visit: after t seconds the delay of all of them
 is ν·t²/2, the objective ``links`` (algorithms §1). A model gives the belief about ν before the first visit, Gamma(a, b)
-(``predict.learners.prior_model``); a visit counts the links it finds, so after X of them in the time T the belief is
+(``predict.prior_model``); a visit counts the links it finds, so after X of them in the time T the belief is
 
     ν ~ Gamma(a + X, b + T).
 

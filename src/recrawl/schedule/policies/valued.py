@@ -47,19 +47,19 @@ _MOMENT = 1e-3
 
 
 class ValuedPolicy:
-    """The policy of recrawl.
+    """The default policy: a page is due when the value of a visit reaches the shadow price.
 
     Memory: 152 bytes per page for beliefs and 104 for the rest, 3 kB per cluster for its calendar, and 30 bytes per
-    observation, room to grow aside; while clocks and priors are learned again, 140 more an observation. At a million
-    pages in clusters of 30, half a gigabyte in all.
+    observation, plus reserve for growth; 140 more per observation while clocks and priors are estimated again. A
+    million pages in clusters of 30 need half a gigabyte.
 
-    ``longest_interval`` is the floor against starvation: no page waits longer, whatever its value, and where pages
-    are hopeless or the budget is too small it is all they get. ``prior`` replaces the priors that are otherwise
-    learned of the whole population, of each host and of each cluster of pages; ``expected`` sharpens these by how often
-    a model expects each page to change (``estimate.expected_rates``). ``clusters`` says which pages are
-    likely to be edited together; without it, those of a host. ``factors`` are what operational time is made of; none
-    for wall time. ``host_limits`` says what each host takes at most, by the rests it asks for: visits that a slow host
-    cannot take are spent elsewhere. ``belief="gamma"`` needs 136 bytes per page less and learns a little worse.
+    ``longest_interval`` prevents starvation: no page waits longer, whatever its value. Hopeless pages, and all pages
+    under a budget that is too small, are visited at this interval. ``prior`` replaces the priors that are otherwise
+    learned for all pages, for each host and for each cluster; ``expected`` refines these by how often a model expects
+    each page to change (``estimate.posterior.expected_rates``). ``clusters`` returns which pages are likely to be
+    edited together; without it, those of a host. ``factors`` are the factors of operational time; none for wall time.
+    ``host_limits`` is the highest rate of visits that the politeness of each host allows: visits that a slow host
+    cannot take are spent elsewhere. ``belief="gamma"`` needs 136 bytes per page less and predicts slightly worse.
     """
 
     _averages = True

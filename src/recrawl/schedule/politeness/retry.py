@@ -77,7 +77,7 @@ class Retry:
     """When it is not known how the visits failed."""
     by_outcome: Mapping[Outcome, Backoff] = field(default_factory=_by_outcome)
     by_failure: Mapping[int, Backoff] = field(default_factory=_by_failure)
-    """For single failures of ``model.failures``, where their retry rule is another than that of their outcome."""
+    """Failure codes of ``model.visits`` whose retry rule differs from that of their outcome."""
     cut: Backoff = Backoff(first=HOUR, factor=2.0, longest=7 * DAY)
     """An answer that breaks off in the middle of its body: each try costs the host as much as an answer."""
 

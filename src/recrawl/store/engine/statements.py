@@ -363,7 +363,7 @@ class LiveStatements:
 
 
 def _faded() -> str:
-    """New counts added to old ones, which fade: ``detect.learned_noise.NoiseEvidence.plus`` in SQL."""
+    """Add new counts to old ones, which fade: ``detect.noise.learned_noise.NoiseEvidence.plus`` in SQL."""
     sums = {name: f"(noise.{name} + excluded.{name})" for name in NOISE_SUMS}
     run = "(CASE WHEN excluded.near_differed > 0 THEN excluded.run ELSE noise.run + excluded.run END)"
     before = f"({sums['near']} - {run} + 1)"
