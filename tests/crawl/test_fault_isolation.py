@@ -31,9 +31,12 @@ from recrawl.crawl.control.health import HealthMonitor
 from recrawl.crawl.control.json_log import JsonLinesLog
 from recrawl.crawl.control.metrics import Metrics
 from recrawl.crawl.visit.fault_isolation import STEPS, FaultReporter, InternalFault, step_of
+from recrawl.crawl.visit.recorder import Recorder
 from recrawl.crawl.visit.scope import HostScope
 from recrawl.crawl.worker.crawl_assembly import WorkerSettings, crawl_parts, live_crawl
 from recrawl.crawl.worker.crawl_worker import CrawlWorker, WorkerPace
+from recrawl.crawl.worker.lease_pool import LeasePool
+from recrawl.crawl.worker.result_handler import ResultHandler
 from recrawl.detect import classify_change
 from recrawl.detect.version import CostlyError, Effort
 from recrawl.errors import DiskFullError, StoreAwayError, StoreMissingError
@@ -306,7 +309,15 @@ AFTER_THE_COMMIT = {
     "count visits",
 }
 """The visit is recorded, whatever fails then."""
-BEFORE_THE_ANSWER = {"check robots.txt", "load the page", "queue the page", "visit", "choose validators", "fetch"}
+BEFORE_THE_ANSWER = {
+    "check robots.txt",
+    "load the page",
+    "queue the page",
+    "admit the request",
+    "visit",
+    "choose validators",
+    "fetch",
+}
 """No bytes came."""
 NOTHING_TO_RECORD = {"wait for the group", "commit"}
 """Not even a failed visit can be recorded: the page is given back, and tried again a day later."""
@@ -332,6 +343,7 @@ BESIDE_PAGES = {
     "write to the WARC file",
     "hold the host",
     "return the host",
+    "take from the queue",
 }
 """What they are given names no page, or not one of the poisoned: they fail at some calls, one after the other."""
 
@@ -485,6 +497,65 @@ def test_a_visit_that_is_cancelled_by_itself_fails_and_harms_no_other(tmp_path, 
     assert injection.hits
 
 
+@pytest.mark.parametrize("kind", [FAULTS[0], TROUBLE[1]], ids=["our fault", "trouble"])
+def test_a_task_that_raises_costs_its_page_and_frees_its_host(tmp_path, monkeypatch, kind):
+    """Also behind the visit itself, where the answer is compressed."""
+    injection = Injection([kind], twice=3)
+    pack_ahead = Recorder.pack_ahead
+
+    async def raises(self, result, clock):
+        injection.raise_for([result])
+        await pack_ahead(self, result, clock)
+
+    monkeypatch.setattr(Recorder, "pack_ahead", raises)
+
+    async def crawl():
+        async with scene(tmp_path) as here:
+            injection.urls = dict.fromkeys(here.poisoned[:1], 0)
+            injection.pages = {here.page(here.poisoned[0]): 0}
+            await here.driver.run(START + 3 * HOUR)
+            check_others(here)
+            mine = here.visits(here.poisoned[0])
+            assert injection.hits
+            assert set(mine.status.tolist()) == {OUR_FAULT if kind is FAULTS[0] else 200}
+            for url in here.poisoned[1:]:  # of the same host
+                assert len(here.visits(url)) >= 3
+
+    asyncio.run(crawl())
+    check_archive(tmp_path)
+
+
+def test_hosts_chosen_together_with_one_that_meets_trouble_are_not_lost(tmp_path, monkeypatch):
+    """The store goes away while a sitemap is put off: hosts chosen in the same moment were never asked again."""
+    refused, met = [], []
+    enter, let_rest = LeasePool.enter, ResultHandler._let_rest
+
+    def others_hold(self, target, now):
+        if len(refused) < 3:
+            refused.append(target.host)
+            return now + 60.0
+        return enter(self, target, now)
+
+    def goes_away(self, host, now):
+        if len(met) < len(refused):
+            met.append(host)
+            raise StoreAwayError("The store is away.")
+        let_rest(self, host, now)
+
+    monkeypatch.setattr(LeasePool, "enter", others_hold)
+    monkeypatch.setattr(ResultHandler, "_let_rest", goes_away)
+
+    async def crawl():
+        async with scene(tmp_path, hosts=8) as here:
+            await here.driver.run(START + 3 * HOUR)
+            assert met
+            for url in here.urls:
+                assert (here.visits(url).status > 0).sum() >= 3, url
+
+    asyncio.run(crawl())
+    check_archive(tmp_path)
+
+
 def test_a_visit_that_never_ends_is_given_up(tmp_path, monkeypatch):
     """On the machine's clock: a virtual one waits for all that runs."""
     monkeypatch.setattr(f"{__name__}.VirtualClock", lambda _start: RealClock())
@@ -604,6 +675,9 @@ PATH = [
     "recrawl.crawl.visit.warc_archive",
     "recrawl.crawl.worker.sitemap_feed_poller",
     "recrawl.crawl.control.heritrix_log",
+    "recrawl.crawl.worker.crawl_worker",
+    "recrawl.crawl.worker.lease_pool",
+    "recrawl.crawl.worker.outages",
 ]
 """Modules of the crawl that a visit passes through."""
 NO_STEPS = {
@@ -614,12 +688,54 @@ NO_STEPS = {
     "Recorder.give_up",
     "WarcArchive.give_up",
     "HeritrixLog.write_auxiliary",
+    "AuxiliaryFetches.take",
+    "GroupCommit.begin",
+    "GroupCommit.end",
+    "GroupCommit.give_up",
+    "GroupCommit.record",
+    "LeasePool.start_empty",
+    "OutageDetector.take",
+    "ReadyQueue.done",
+    "ReadyQueue.empty",
+    "ReadyQueue.enter",
+    "ReadyQueue.free_hosts",
+    "ReadyQueue.join",
+    "ReadyQueue.leave",
+    "ReadyQueue.put_back",
+    "ReadyQueue.renew",
+    "ReadyQueue.take_unconfirmed",
+    "Recorder.widen_scope",
+    "ResultHandler.believe_doubtful",
+    "ResultHandler.give_up",
+    "ResultHandler.handle_believed",
+    "ResultHandler.requeue_doubtful",
+    "ResultHandler.take",
+    "SitemapFeedPoller.begin",
+    "SitemapFeedPoller.rules_read",
+    "StorageBackoff.over",
 }
 """Their parts are steps, or they are parts of one."""
+ANSWERS = {
+    "GroupCommit.due",
+    "GroupCommit.is_due",
+    "GroupCommit.made",
+    "GroupCommit.writing",
+    "LeasePool.__len__",
+    "LeasePool.lease_at",
+    "LeasePool.lease_soon",
+    "NetworkOutage.room",
+    "ResultHandler.doubt_ends",
+    "ResultHandler.held",
+    "ResultHandler.outage",
+    "StorageBackoff.is_on",
+}
+"""They read or set a field."""
+ELSEWHERE = {"Recorder.pack_ahead"}
+"""It does nothing on a virtual clock: see ``test_a_task_that_raises_costs_its_page_and_frees_its_host``."""
 
 
 def test_every_step_of_a_visit_is_in_the_table(tmp_path):
-    """What the driver, the visitor and the recorder call of each other during a crawl, and the table does not name."""
+    """What the worker, the visitor and the recorder call of each other during a crawl, and the table does not name."""
     called = set()
     inside = set(PATH)
     listed = {function.partition(":")[2] for function in STEPS.values()}
@@ -642,7 +758,7 @@ def test_every_step_of_a_visit_is_in_the_table(tmp_path):
 
     asyncio.run(crawl())
     assert called & listed, "the table and what is called have the same names"
-    assert sorted(called - listed - NO_STEPS) == []
+    assert sorted(called - listed - NO_STEPS - ANSWERS - ELSEWHERE) == []
 
 
 def test_an_error_without_a_known_step_names_our_innermost_function():

@@ -30,6 +30,8 @@ STEPS: Mapping[str, str] = MappingProxyType(
         "load the host": "recrawl.crawl.visit.change_classifier:ChangeClassifier.prepare",
         "load the page": "recrawl.crawl.visit.recorder:Recorder.recall",
         "queue the page": "recrawl.crawl.worker.lease_pool:ReadyQueue.hold",
+        "take from the queue": "recrawl.crawl.worker.lease_pool:ReadyQueue.take",
+        "admit the request": "recrawl.crawl.worker.result_handler:ResultHandler.may_start",
         "visit": "recrawl.crawl.visit.visitor:Visitor.go",
         "hold the host": "recrawl.crawl.worker.lease_pool:LeasePool.enter",
         "read robots.txt": "recrawl.fetch.robots_cache:RobotsCache.rules",

@@ -496,15 +496,45 @@ class CrawlWorker:
         at_once = min(room, _AT_ONCE)
         found = self._ready_queue.next_many(now, at_once)
         self._run_control.began(now, int((found.page >= 0).sum()))
-        loop = asyncio.get_running_loop()
-        for page in found.page.tolist():
-            target = self._ready_queue.take(page)
-            if not self._result_handler.may_start(target, now):
-                continue
-            self._running[loop.create_task(self._go(target, self._clock.elapsed() + _STALE))] = target
+        failed: Exception | None = None
+        for page, host in zip(found.page.tolist(), found.host.tolist(), strict=True):
+            try:
+                self._start(page, host, now)
+            except Exception as error:  # noqa: BLE001 - the others are started first: their hosts are taken by now
+                failed = failed or error
+        if failed is not None:
+            raise failed
         if len(found.page) < at_once:
             return found.until
         return now if at_once < room else math.inf
+
+    def _start(self, page: int, host: int, now: float) -> None:
+        """Request a page or an auxiliary fetch that the frontier chose, unless it must wait.
+
+        The frontier keeps the host for it, so whatever fails, the host is freed. If our own code fails on the target,
+        that is a failed visit.
+
+        Raises:
+            Exception: the disk is full, the store is unreachable, or the target is not in the queue. Unless the target
+                is in the queue by then, its lease is returned before anything else is leased.
+        """
+        target: VisitTarget | None = None
+        try:
+            target = self._ready_queue.take(page)
+            if self._result_handler.may_start(target, now):
+                visit = self._go(target, self._clock.elapsed() + _STALE)
+                self._running[asyncio.get_running_loop().create_task(visit)] = target
+        except Exception as error:
+            self._ready_queue.free(page, host)
+            if target is None:
+                self._lease_pool.forget(page)
+                raise
+            if waits_for(error) is None:
+                self._result_handler.broken(target, error, now)
+                return
+            if target.is_auxiliary:
+                self._ready_queue.put_back(target)
+            raise
 
     async def _wait(self, when: float) -> set[asyncio.Task[FinishedRequest | None]]:
         """Sleep until there is work: a request is done, a page is due, a fit or a lease is wanted."""
@@ -752,10 +782,7 @@ class CrawlWorker:
         try:
             result = await self._visitor.go(target, not_after)
         except Exception as error:  # noqa: BLE001 - whatever our own code raises
-            trouble = waits_for(error)
-            result = (
-                StorageBlocked(target, trouble) if trouble else InternalFailure(target, began, InternalFault.of(error))
-            )
+            result = _failed(target, error, began)
         stalled, lasted = self.loop_lag.stalled(since) + _waited(result), self.loop_lag.time() - since
         if result.capture is not None:
             await self._recorder.pack_ahead(result, self._clock)
@@ -768,10 +795,7 @@ class CrawlWorker:
         for task in finished:
             target = self._running.pop(task)
             self._stuck_checks.pop(task, None)  # it would keep the response in memory
-            if task.cancelled():  # it was stuck, or cancelled itself
-                self._result_handler.take(FinishedRequest(InternalFailure(target, now, _CANCELLED), now), now)
-            else:
-                self._result_handler.take(task.result(), now)
+            self._result_handler.take(_ended(task, target, now), now)
         if now >= self._result_handler.doubt_ends or not (self._running or self._lease_pool):
             self._result_handler.believe_doubtful(now)
         self._result_handler.handle_believed(now)
@@ -779,6 +803,22 @@ class CrawlWorker:
             self._group_commit.begin(now)
         elif finished and not self._group_commit:
             self._lease_pool.lease_soon()
+
+
+def _ended(task: asyncio.Task[FinishedRequest], target: VisitTarget, now: float) -> FinishedRequest:
+    """The finished request of a task; a failure of our own code if it was stuck, cancelled itself or raised."""
+    if task.cancelled():
+        return FinishedRequest(InternalFailure(target, now, _CANCELLED), now)
+    try:
+        return task.result()
+    except Exception as error:  # noqa: BLE001 - whatever our own code raises
+        return FinishedRequest(_failed(target, error, now), now)
+
+
+def _failed(target: VisitTarget, error: Exception, now: float) -> StorageBlocked | InternalFailure:
+    """What an exception means for the page on which it was raised."""
+    trouble = waits_for(error)
+    return StorageBlocked(target, trouble) if trouble else InternalFailure(target, now, InternalFault.of(error))
 
 
 def _waited(result: Result) -> float:

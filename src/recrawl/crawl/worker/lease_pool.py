@@ -328,6 +328,11 @@ class ReadyQueue:
         with suppress(ValueError):  # it was done
             self._frontier.done(target.page, target.host, ended, 0.0)
 
+    def free(self, page: int, host: int) -> None:
+        """Free the host of a target that could not be requested, unless it is free by now."""
+        with suppress(ValueError):  # it was
+            self._frontier.spared(page, host)
+
     def leave_out(self, target: VisitTarget) -> None:
         """Take a page out of the queue, as if it were being visited."""
         self._lease_pool.forget(target.page)
