@@ -32,7 +32,7 @@ from recrawl.crawl.visit.visit_target import VisitDone, VisitTarget
 from recrawl.crawl.visit.warc_archive import WarcArchive
 from recrawl.crawl.worker import outages
 from recrawl.crawl.worker.crawl_worker import WorkerPace
-from recrawl.crawl.worker.outages import acknowledged_by, give_back
+from recrawl.crawl.worker.outages import acknowledged_by, release_dead_workers
 from recrawl.detect import ChangeResult, PageState
 from recrawl.errors import DiskFullError, InputError, StoreAwayError
 from recrawl.formats.warc.warc_check import repair
@@ -363,16 +363,16 @@ def test_what_the_dead_held_goes_back_and_their_hosts_rest(tmp_path, other):
         store.set_host(np.array([1]), delay=np.array([20.0]))
         assert len(store.lease("other", START, 2, ttl=900.0)) == 2
         WorkerRegistry(store, "other").report(RegisteredWorker("other", START, START))
-        assert give_back(store, tmp_path, START, 5.0) == []
+        assert release_dead_workers(store, tmp_path, START, 5.0) == []
         other.kill()
         other.wait()
-        assert give_back(store, tmp_path, START, 5.0) == ["other"]
+        assert release_dead_workers(store, tmp_path, START, 5.0) == ["other"]
         assert len(store.held("other")) == 0
         assert registered_workers(store.controls()) == []
         assert store.hosts().ready_at.tolist()[:2] == [START + 20.0, START + 5.0]
         assert len(store.lease("me", START + 1.0, 10, ttl=900.0)) == 1
         assert len(store.lease("me", START + 6.0, 10, ttl=900.0)) == 1
-        assert give_back(store, tmp_path, START, 5.0) == []
+        assert release_dead_workers(store, tmp_path, START, 5.0) == []
 
 
 def test_the_page_about_recovery_names_the_figures_of_the_code():

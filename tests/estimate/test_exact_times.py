@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from recrawl.estimate import mle
 from recrawl.estimate.estimator import RateEvidence
 from recrawl.estimate.posterior import grid_posterior
-from recrawl.estimate.posterior.dated_posterior import DatedPosterior, hear
+from recrawl.estimate.posterior.dated_posterior import DatedPosterior, trusted_dates
 from recrawl.estimate.posterior.posterior_estimators import Posterior
 from recrawl.estimate.signals.exact_times import MOMENT, as_dated, exact_times_as_observations
 from recrawl.estimate.signals.source_trust import SourceStatements
@@ -81,9 +81,9 @@ def test_dates_that_lie_are_not_heard(dated_web):
     rng = np.random.default_rng(4)
     made_up = SourceStatements(visits.page, visits.time, visits.time * rng.random(len(visits)))
     for lie in (always_now, made_up):
-        assert not hear(evidence, (lie,)).any()
+        assert not trusted_dates(evidence, (lie,)).any()
         np.testing.assert_array_equal(DatedPosterior((lie,))(evidence).weights, Posterior()(evidence).weights)
-    heard, alone = hear(evidence, (made_up, statements, always_now)), hear(evidence, (statements,))
+    heard, alone = trusted_dates(evidence, (made_up, statements, always_now)), trusted_dates(evidence, (statements,))
     assert (heard.weight > 0.7).all()
     np.testing.assert_array_equal(heard.gap, alone.gap)
     np.testing.assert_array_equal(heard.age, alone.age)
@@ -93,7 +93,7 @@ def test_only_the_host_that_tells_the_truth_is_heard(dated_web):
     _, _, statements, evidence, _ = dated_web
     lying = evidence.levels[0][statements.page] == 1
     mixed = SourceStatements(statements.page, statements.time, np.where(lying, statements.time, statements.changed_at))
-    weight = hear(evidence, (mixed,)).weight
+    weight = trusted_dates(evidence, (mixed,)).weight
     assert (weight > 0).tolist() == (evidence.levels[0] != 1).tolist()
 
 

@@ -78,7 +78,7 @@ def test_what_came_while_a_copy_was_fitted_is_told_to_the_copy_that_is_taken_ove
     elsewhere.tell(visits.take(slice(0, max(first - 2, 0))))
     live.tell(visits.take(slice(first, second)))
     live.add(Pages.of([7, 8]))
-    live.welcome(np.array([7, 8]), now)
+    live.enqueue_new_pages(np.array([7, 8]), now)
     live.change_budget(3.0, **budget)
     elsewhere.fit(now)
     live.take_over(pickle.loads(pickle.dumps(elsewhere.replica())), Pages.of([0, 1, 2]))

@@ -97,7 +97,7 @@ def test_the_test_seldom_passes_useless_signals():
 
 def test_signals_are_counted_once_and_within_their_gap():
     heard = SignalState()
-    heard.hear(np.array([3, 3, 3, 5]), np.array([1.0, 2.0, 2.0, 1.5]))
+    heard.add(np.array([3, 3, 3, 5]), np.array([1.0, 2.0, 2.0, 1.5]))
     row, start, end = np.array([3, 3, 5, 4]), np.array([1.0, 0.0, 0.0, 0.0]), np.array([2.0, 1.0, 9.0, 9.0])
     assert heard.count(row, start, end).tolist() == [1, 1, 1, 0]
 
@@ -106,7 +106,7 @@ def test_signals_that_are_heard_again_take_no_more_room():
     heard, every, none = SignalState(), np.arange(1_000), np.zeros(1_000)
 
     def hear_all_and_count():
-        heard.hear(every, none + 1.0)
+        heard.add(every, none + 1.0)
         assert (heard.count(every, none, none + 2.0) == 1).all()
         return len(pickle.dumps(heard))
 

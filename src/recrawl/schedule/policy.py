@@ -20,7 +20,7 @@ class Policy(Protocol):
     first; after that ``tell``, ``fit``, ``due`` and ``urgency`` come in any order, from one thread.
 
     Rules for all implementations:
-     1. State is a fold over what was added and told: the same pages and visits give the same answers, whatever
+     1. State is a fold over the added pages and the visits: the same pages and visits give the same answers, whatever
         the batches were and however the pages were interleaved. So recovery is replay.
      2. Arguments are never modified and never stored; answers are fresh arrays that the caller may modify.
      3. A page that was never added is the caller's mistake: :class:`LookupError` names it.
@@ -52,7 +52,7 @@ class Policy(Protocol):
     def tell(self, visits: Visits) -> None:
         """Update the state with visits to known pages, in the order of time for each page; pages in any order.
 
-        A visit that is not after the last observation of its page is ignored: telling it again changes nothing. A
+        A visit that is not after the last observation of its page is ignored, so a repeated visit changes nothing. A
         visit without an answer or a verdict (after the first observation) does not reset the elapsed time.
 
         Raises:
@@ -61,7 +61,7 @@ class Policy(Protocol):
         ...
 
     def fit(self, budget: float, now: float) -> None:
-        """Adapt to a budget, in units of cost per second, and to all pages and visits told so far.
+        """Adapt to a budget, in units of cost per second, and to all pages and visits so far.
 
         Policies without a budget do nothing. May be called at any time, also without pages. Between two fits
         ``tell`` moves single pages; the price stays.
@@ -93,24 +93,24 @@ class Policy(Protocol):
 
 @runtime_checkable
 class ReplicablePolicy(Protocol):
-    """A policy that learns in steps over all it was told, and hands its answers to a process that must not wait.
+    """A policy whose fit takes long, and which can be queried in another process meanwhile.
 
-    Every policy pickles, so that it can be fitted in one process and asked in another.
+    Every policy pickles, so that it can be fitted in one process and queried in another.
     """
 
     def replica(self) -> Policy:
-        """A lighter twin that answers as this policy does now and takes O(1) a visit from then on.
+        """A smaller copy with the answers of this policy, which takes O(1) per later visit.
 
-        It folds in what it is told in passing and leaves the steps over all visits to this one, so its answers are
-        provisional until the next replica replaces it. It shares memory with this policy: pickle it, then drop it.
+        Later visits only update their own pages; all steps over many visits are left to the original. So its answers
+        are provisional until the next replica replaces it. It shares memory with this policy: pickle it, then drop it.
         """
         ...
 
 
 @runtime_checkable
 class SignalAware(Protocol):
-    """A policy that also hears what others say of changes: sitemaps, feeds."""
+    """A policy that also uses signals of change from outside: sitemaps, feeds."""
 
     def signal(self, page: IntArray, time: FloatArray) -> None:
-        """Note that something outside said, at ``time``, that a page changed. One heard again counts once."""
+        """Add signals, received at ``time``, that a page changed. A repeated signal counts once."""
         ...

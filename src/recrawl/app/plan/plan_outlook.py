@@ -168,7 +168,7 @@ def look_ahead(
     heard, when = signals(store.claims(pages.id))
     heard, when = heard[when <= now], when[when <= now]
     scheduler.add(pages)
-    scheduler.hear(heard, when)
+    scheduler.add_signals(heard, when)
     scheduler.tell(visits)
     scheduler.fit(now)
     due = scheduler.due(pages.id, now)

@@ -17,7 +17,7 @@ import numpy as np
 
 from recrawl.crawl.control.worker_registry import WORKERS, is_alive, live_workers, registered_workers
 from recrawl.crawl.maintenance.archive_check import ArchiveCheck, SampleCoverage
-from recrawl.crawl.worker.outages import give_back
+from recrawl.crawl.worker.outages import release_dead_workers
 from recrawl.formats.atomic_files import find_abandoned, remove_abandoned
 from recrawl.store.base import ClockHorizon, ScheduleStore, Store, Tell
 
@@ -268,7 +268,7 @@ def _check_leases(store: ScheduleStore, folder: Path, now: float, findings: Chec
     alive = here | {one.worker for one in registered_workers(store.controls()) if is_alive(one, now)} - set(left)
     dead = [lease for lease in set(before) & set(store.leases()) if lease.until > now and lease.worker not in alive]
     if scope.repair and left:
-        give_back(store, folder, now, scope.pause)
+        release_dead_workers(store, folder, now, scope.pause)
     if dead:
         repaired = sum(lease.worker in left for lease in dead) if scope.repair else 0
         examples = sorted(f"page {lease.page} of {lease.worker}" for lease in dead)

@@ -329,7 +329,7 @@ class Recorder:
             pages = self._store.pages(found)
             self._scheduler.add(pages)
             self._count(inside, frozenset(pages.id[pages.discovered == now].tolist()))
-            if len(waiting := self._scheduler.welcome(found, now)):
+            if len(waiting := self._scheduler.enqueue_new_pages(found, now)):
                 found_now = np.full(len(waiting), now)  # not those that another worker found and visited before
                 self._store.reschedule(waiting, self._scheduler.due(waiting, now), before=found_now)
         ids = self._ids(wanted)
@@ -530,7 +530,7 @@ def announce(store: PageTable, scheduler: RevisitScheduler, page: IntArray, time
     wanted = known.take(known.importance > 0)
     scheduler.add(wanted)  # another worker may have added them since the start
     heard = np.isin(page, wanted.id)
-    return page[heard], scheduler.hear(page[heard], time[heard])
+    return page[heard], scheduler.add_signals(page[heard], time[heard])
 
 
 def recall_signals(store: Store, scheduler: RevisitScheduler, pages: IntArray) -> None:

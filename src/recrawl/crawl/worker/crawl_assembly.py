@@ -28,7 +28,7 @@ from recrawl.crawl.worker.event_loop import in_thread
 from recrawl.crawl.worker.fit_process import FitRecipe
 from recrawl.crawl.worker.gc_tuning import long_running
 from recrawl.crawl.worker.lease_pool import leases_kept
-from recrawl.crawl.worker.outages import acknowledged_by, give_back
+from recrawl.crawl.worker.outages import acknowledged_by, release_dead_workers
 from recrawl.detect import decoded
 from recrawl.fetch.access.access_methods import FileFetcher
 from recrawl.fetch.http.bytes_in_flight import BytesInFlight
@@ -230,7 +230,7 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
             on_report=on_report,
         )
 
-    give_back(store, folder, clock.now(), settings.politeness.shortest)
+    release_dead_workers(store, folder, clock.now(), settings.politeness.shortest)
     with worker_lock(folder, worker), _aside(settings) as aside:
         async with crawl_parts(clock, store, folder, settings, worker) as at_hand:
             faults = FaultReporter(at_hand.events)
@@ -268,7 +268,7 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
                 pace=replace(settings.pace, longest_visit=max(settings.pace.longest_visit, 8 * settings.limits.total)),
                 log=at_hand.events,
                 run_control=steered,
-                tidy=lambda now: give_back(store, folder, now, settings.politeness.shortest),
+                tidy=lambda now: release_dead_workers(store, folder, now, settings.politeness.shortest),
                 on_visits=acknowledged,
                 aside=aside,
                 fits=fits,

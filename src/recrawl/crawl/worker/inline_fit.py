@@ -68,7 +68,7 @@ class ScheduleFit:
     def fit(self, wanted: Pages, now: float) -> DueBefore:
         """Fit the policy to everything loaded; return the stored due times, to compare the new ones with."""
         due = DueBefore(wanted.id, wanted.host, self._store.due(wanted.id))
-        self._scheduler.line_up(wanted.id, now)
+        self._scheduler.rebuild_new_page_queue(wanted.id, now)
         self._scheduler.fit(now)
         return due
 

@@ -257,7 +257,7 @@ _MOST = 10_000
 _CAPTURES = frozenset({"response", "revisit", "resource"})
 
 
-def give_back(store: ScheduleStore, folder: Path, now: float, pause: float) -> list[str]:
+def release_dead_workers(store: ScheduleStore, folder: Path, now: float, pause: float) -> list[str]:
     """Return the leases of workers that died in a workspace and remove them from the worker registry; their names.
 
     They may have requested a host just before, so those hosts pause first: as long as they ask for, at least ``pause``

@@ -28,7 +28,7 @@ from recrawl.estimate.estimator import RateEvidence
 from recrawl.estimate.operational.factor_state import PageGroups, TimeFactor, choose, fit
 from recrawl.estimate.operational.operational_factors import known_births
 from recrawl.estimate.operational.operational_time import OperationalTime
-from recrawl.estimate.posterior.dated_posterior import TrustedDates, hear, mixed
+from recrawl.estimate.posterior.dated_posterior import TrustedDates, mixed, trusted_dates
 from recrawl.estimate.posterior.posterior_estimators import GridKnowledge, Posterior
 from recrawl.estimate.signals.exact_times import as_dated
 from recrawl.estimate.signals.source_trust import SourceStatements
@@ -183,7 +183,7 @@ class OperationalPosterior:
         clock = fit(histories, places or places_of(evidence), factors).time()
         stretched = replace(evidence, histories=clock.stretch(histories))
         learned = self.posterior.learn(stretched)
-        heard = hear(evidence, self.sources)
+        heard = trusted_dates(evidence, self.sources)
         if heard.any():
             learned = self._dated(learned, stretched, heard, _operational(clock, evidence, heard))
         usual = usual_speed(clock, histories, stretched.histories, learned.belief.quantile(0.5))

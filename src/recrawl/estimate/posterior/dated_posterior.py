@@ -81,7 +81,7 @@ class DatedPosterior:
         Twice the work of the posterior where any is heard.
         """
         plain = self.posterior.learn(evidence)
-        heard = hear(evidence, self.sources)
+        heard = trusted_dates(evidence, self.sources)
         if not heard.any():
             return plain.belief
         told = as_dated(evidence.histories, heard.gap, heard.age)
@@ -105,7 +105,7 @@ class TrustedDates:
         return bool((self.weight > 0).any())
 
 
-def hear(evidence: RateEvidence, sources: tuple[SourceStatements, ...]) -> TrustedDates:
+def trusted_dates(evidence: RateEvidence, sources: tuple[SourceStatements, ...]) -> TrustedDates:
     """Of each host the source with the highest trust, and what it dates."""
     histories = evidence.histories
     group = evidence.levels[0] if evidence.levels else np.zeros(len(histories), dtype=np.int64)

@@ -19,11 +19,11 @@ from recrawl.model import BoolArray, FloatArray, IntArray
 
 
 class NewPageQueue:
-    """Pages in line, and when it is the turn of each.
+    """The queued pages, and when each of them is due.
 
-    >>> line = NewPageQueue(share=0.5, burst=20.0)
-    >>> line.begin(np.array([7, 8, 9]), budget=0.1, now=0.0)
-    >>> line.turn(np.array([9, 8, 7, 1])).tolist()
+    >>> queue = NewPageQueue(share=0.5, burst=20.0)
+    >>> queue.begin(np.array([7, 8, 9]), budget=0.1, now=0.0)
+    >>> queue.due(np.array([9, 8, 7, 1])).tolist()
     [20.0, 0.0, 0.0, -inf]
     """
 
@@ -31,15 +31,15 @@ class NewPageQueue:
         """New pages take at most ``share`` of the budget; ``burst`` in seconds."""
         self._share, self._burst = share, burst
         self._page = np.empty(0, np.int64)
-        self._turn = np.empty(0)
+        self._due = np.empty(0)
         self._since: dict[int, float] = {}
-        """Pages that joined since the line was made: few, beside those in the columns."""
+        """Pages that were added after the last ``begin``, with their due times: few, compared with the columns."""
         self._rate = 0.0
         self._end = -math.inf
-        """When the last in line would be due if nobody might come early, and one place further."""
+        """The due time of the next page to join, without the burst."""
 
     def __len__(self) -> int:
-        """Pages in line, those included whose turn has come."""
+        """The number of queued pages, including those that are due."""
         return len(self._page) + len(self._since)
 
     @property
@@ -48,42 +48,42 @@ class NewPageQueue:
         return self._share, self._burst
 
     def change(self, share: float, burst: float) -> None:
-        """Other terms, from the next ``begin`` on."""
+        """Set the share and the burst from the next ``begin`` on."""
         self._share, self._burst = share, burst
 
     def taken(self, budget: float, seconds: float) -> float:
-        """What those in line will take of a budget over the next N seconds, visits per second."""
+        """The part of a budget that queued pages will use over the next ``seconds``, visits per second."""
         return min(self._share * budget, len(self) / seconds)
 
     def begin(self, page: IntArray, budget: float, now: float) -> None:
-        """Make the line again of these distinct pages, in this order. O(n log n)."""
+        """Rebuild the queue from these distinct pages, in this order. O(n log n)."""
         self._rate, self._end = self._share * budget, now
         self._since = {}
-        turn = self._turns(len(page), now)
+        due = self._next_due(len(page), now)
         order = np.argsort(page, kind="stable")
-        self._page, self._turn = page[order], turn[order]
+        self._page, self._due = page[order], due[order]
 
     def join(self, page: IntArray, now: float) -> None:
-        """These pages were found now; those in line already keep their place. O(log n) each."""
-        new = page[~self._is_in_line(page)]
-        self._since.update(zip(new.tolist(), self._turns(len(new), now).tolist(), strict=True))
+        """Append pages that were found now; pages already in the queue keep their place. O(log n) each."""
+        new = page[~self._is_queued(page)]
+        self._since.update(zip(new.tolist(), self._next_due(len(new), now).tolist(), strict=True))
 
-    def turn(self, page: IntArray) -> FloatArray:
-        """When it is the turn of each page, seconds since the epoch; -inf for one that is not in line."""
-        turn = np.full(len(page), -math.inf)
+    def due(self, page: IntArray) -> FloatArray:
+        """When each page is due, seconds since the epoch; -inf for a page that is not in the queue."""
+        due = np.full(len(page), -math.inf)
         if len(self._page):
             place = np.minimum(np.searchsorted(self._page, page), len(self._page) - 1)
-            turn = np.where(self._page[place] == page, self._turn[place], turn)
+            due = np.where(self._page[place] == page, self._due[place], due)
         if self._since:
             late = np.fromiter((self._since.get(one, -math.inf) for one in page.tolist()), np.float64, len(page))
-            turn = np.maximum(turn, late)
-        return turn
+            due = np.maximum(due, late)
+        return due
 
-    def _is_in_line(self, page: IntArray) -> BoolArray:
-        return self.turn(page) > -math.inf
+    def _is_queued(self, page: IntArray) -> BoolArray:
+        return self.due(page) > -math.inf
 
-    def _turns(self, count: int, now: float) -> FloatArray:
-        """The turns of the next N pages; the end of the line moves on behind them."""
+    def _next_due(self, count: int, now: float) -> FloatArray:
+        """The due times of the next ``count`` pages; the end of the queue moves behind them."""
         if self._rate <= 0:
             return np.full(count, math.inf)
         begin = max(self._end, now)

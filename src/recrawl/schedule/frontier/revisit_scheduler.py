@@ -40,7 +40,7 @@ class RevisitScheduler:
     ) -> None:
         """``budget`` is in visits per second, ``fit_every`` in seconds.
 
-        With ``new_page_queue`` pages that nobody has seen wait in line; without, they are due when they are found.
+        With ``new_page_queue`` pages without a visit wait in that queue; without it, they are due when they are found.
         """
         self.policy = policy
         self._new_page_queue = new_page_queue
@@ -54,22 +54,22 @@ class RevisitScheduler:
         self.fits = 0
         """How often the policy was fitted."""
         self._journal: list[Callable[[], object]] | None = None
-        """What was taken note of since a copy of this scheduler started to be fitted elsewhere; ``None`` if none is."""
+        """Calls since a copy of this scheduler began to be fitted in another process; ``None`` if there is no copy."""
         self._journal_pages: list[IntArray] = []
 
     def add(self, pages: Pages) -> None:
-        """Take note of new pages; ids known already change nothing."""
+        """Add new pages; known ids are ignored."""
         before = len(self.policy)
         self.policy.add(pages)
         if self._journal is not None and len(self.policy) > before:
             self._journal.append(partial(self.add, pages))
 
     def tell(self, visits: Visits) -> None:
-        """Fold in visits to known pages, of each page in the order of time; one told before changes nothing.
+        """Update the state with visits to known pages, in the order of time for each page; repeated visits are ignored.
 
-        Logged changes reach the policy with what a log knows: that nothing changed before them
-        (``exact_times_as_observations``). O(1) for each failed visit and each visit to a failing page, vectorised for
-        the rest.
+        A visit with an exact time of change reaches the policy as two observations: unchanged until that time, then
+        changed (``exact_times_as_observations``). O(1) for each failed visit and each visit to a failing page,
+        vectorised for the rest.
         """
         if self._journal is not None:
             self._journal.append(partial(self.tell, visits))
@@ -90,12 +90,12 @@ class RevisitScheduler:
             else:
                 self._failing.pop(page, None)
 
-    def hear(self, page: IntArray, time: FloatArray) -> bool:
-        """Fold in signals of change about known pages, heard at these times; whether the policy hears any."""
+    def add_signals(self, page: IntArray, time: FloatArray) -> bool:
+        """Pass signals of change of known pages, received at these times, to the policy; False if it uses none."""
         if not isinstance(self.policy, SignalAware):
             return False
         if self._journal is not None:
-            self._journal.append(partial(self.hear, page, time))
+            self._journal.append(partial(self.add_signals, page, time))
             self._journal_pages.append(page)
         self.policy.signal(page, time)
         return True
@@ -108,34 +108,34 @@ class RevisitScheduler:
             times, attempt, outcome, status = np.array([self._failing[int(page[row])] for row in rows]).T
             due[rows] = np.maximum(due[rows], self._retry.at(times.astype(np.int64), attempt, outcome, status))
         if self._new_page_queue:
-            turn = self._new_page_queue.turn(page)
+            turn = self._new_page_queue.due(page)
             waits = np.flatnonzero(turn > due)
             new = waits[self._is_new(page[waits], now)]
             due[new] = turn[new]
         return due
 
-    def line_up(self, page: IntArray, now: float) -> None:
-        """Make the line of new pages again from all pages, in the order in which they are given. O(n log n)."""
+    def rebuild_new_page_queue(self, page: IntArray, now: float) -> None:
+        """Rebuild the queue of new pages from all pages, in the given order. O(n log n)."""
         if self._new_page_queue is not None:
             self._new_page_queue.begin(page[self._is_new(page, now)], self._budget, now)
 
-    def welcome(self, page: IntArray, now: float) -> IntArray:
+    def enqueue_new_pages(self, page: IntArray, now: float) -> IntArray:
         """Add found pages: the new ones join the queue. Return those that must wait in it."""
         if self._new_page_queue is None or not len(page):
             return page[:0]
         if self._journal is not None:
-            self._journal.append(partial(self.welcome, page, now))
+            self._journal.append(partial(self.enqueue_new_pages, page, now))
             self._journal_pages.append(page)
         new = page[self._is_new(page, now)]
         self._new_page_queue.join(new, now)
-        return new[self._new_page_queue.turn(new) > now]
+        return new[self._new_page_queue.due(new) > now]
 
     def _is_new(self, page: IntArray, now: float) -> BoolArray:
-        """Which of these pages nobody has seen: they are wanted without limit."""
+        """Which of these pages have no observation: their urgency is infinite."""
         return np.isinf(self.policy.urgency(page, now)) if len(page) else np.zeros(0, np.bool_)
 
     def _is_failing(self, page: IntArray) -> BoolArray:
-        """Which of these pages failed last. O(m), or O(m log f) where there are more questions than failing pages."""
+        """Which of these m pages failed at the last visit. O(m), or O(m log f) if m exceeds the f failing pages."""
         if len(page) > len(self._failing):
             return np.isin(page, np.fromiter(self._failing, np.int64, len(self._failing)))
         return np.fromiter((number in self._failing for number in page.tolist()), np.bool_, len(page))
@@ -146,9 +146,9 @@ class RevisitScheduler:
         return self._fitted_at if len(self.policy) >= self._fit_when_pages else self._fit_at
 
     def fit(self, now: float) -> None:
-        """Fit the policy to the budget and to all that is known. Every due time may change.
+        """Fit the policy to the budget, all pages and all visits. Every due time may change.
 
-        What new pages will take of the budget until the next fit is left to them.
+        The part of the budget that queued new pages will use until the next fit is subtracted first.
         """
         taken = self._new_page_queue.taken(self._budget, self._fit_every) if self._new_page_queue else 0.0
         self.policy.fit(self._budget - taken, now)
@@ -158,22 +158,22 @@ class RevisitScheduler:
         self._fit_when_pages = max(len(self.policy) * _GROWTH, len(self.policy) + 1.0)
 
     def fit_again(self) -> None:
-        """The last fit holds no more, or what follows from it could not be kept: another one is due at once."""
+        """Make another fit due at once: the last one is outdated, or its due times could not be stored."""
         self._fit_when_pages = 0.0
 
     def put_off_fit(self, until: float) -> None:
-        """A fit failed: go by the one before until then, seconds since the epoch."""
+        """Keep the last fit until this time, seconds since the epoch, because the next one failed."""
         self._fit_at, self._fit_when_pages = until, math.inf
 
     def change_budget(self, budget: float, *, discovery_share: float, burst: float) -> None:
-        """Another budget (visits per second), and other terms for new pages; a fit is due at once."""
+        """Set the budget (visits per second) and the limits for new pages; a fit is due at once."""
         if self._journal is not None:
             self._journal.append(partial(self.change_budget, budget, discovery_share=discovery_share, burst=burst))
         self.set_budget(budget, discovery_share=discovery_share, burst=burst)
         self.fit_again()
 
     def set_budget(self, budget: float, *, discovery_share: float, burst: float) -> None:
-        """Another budget (visits per second), and other terms for new pages, from the next fit on."""
+        """Set the budget (visits per second) and the limits for new pages from the next fit on."""
         self._budget = budget
         if self._new_page_queue is not None:
             self._new_page_queue.change(discovery_share, burst)
@@ -184,17 +184,17 @@ class RevisitScheduler:
         share, burst = self._new_page_queue.terms if self._new_page_queue is not None else (0.0, 0.0)
         return {"budget": self._budget, "discovery_share": share, "burst": burst}
 
-    # -- fitted elsewhere -----------------------------------------------------------------------
+    # -- a fit in another process ---------------------------------------------------------------
 
     def begin_journal(self, underway: Visits) -> None:
-        """From now on keep what is taken note of, for :meth:`take_over`; ``underway`` was told and may not be recorded.
+        """Record all calls from now on, so that :meth:`take_over` can repeat them on the fitted copy.
 
-        Memory: what is told until then.
+        ``underway`` are visits that this scheduler has and the store may not have yet. Memory: all visits until then.
         """
         self._journal, self._journal_pages = [partial(self.tell, underway)], [underway.page]
 
     def end_journal(self) -> None:
-        """Forget the journal: what was to be taken over does not come."""
+        """Discard the journal: the fitted copy will not arrive."""
         self._journal, self._journal_pages = None, []
 
     def journal_pages(self) -> IntArray:
@@ -202,7 +202,7 @@ class RevisitScheduler:
         return np.unique(np.concatenate([np.empty(0, np.int64), *self._journal_pages]))
 
     def replica(self) -> RevisitScheduler:
-        """A twin that is to be pickled and taken over elsewhere. It shares memory with this one."""
+        """A copy to pickle, for :meth:`take_over` in another process. It shares memory with this one."""
         twin = copy.copy(self)
         for name in _OWN:
             del vars(twin)[name]
@@ -210,22 +210,22 @@ class RevisitScheduler:
         return twin
 
     def take_over(self, fitted: RevisitScheduler, concerned: Pages) -> None:
-        """Replace what is known by what another scheduler knows, which was fitted, and tell it what came meanwhile.
+        """Replace the state by that of a fitted scheduler, then repeat the calls of the journal.
 
-        ``concerned`` are the pages that visits came of or will come of soon: the other one may not know all of them.
-        O(what came meanwhile): what it knows already changes nothing.
+        ``concerned`` are pages with recent or upcoming visits: the fitted scheduler may not know all of them. Repeated
+        visits change nothing. O(calls in the journal).
         """
         journal = self._journal or []
         self.end_journal()
         vars(self).update({name: value for name, value in vars(fitted).items() if name not in _OWN})
         self.fits += 1
         self.add(concerned)
-        for told in journal:
-            told()
+        for call in journal:
+            call()
 
 
 _OWN = frozenset({"fits", "_journal", "_journal_pages", "_retry"})
-"""What a scheduler does not take over from another."""
+"""Attributes that ``take_over`` leaves unchanged."""
 
 
 class _FailureCounts(NamedTuple):

@@ -63,7 +63,7 @@ class LearningPeriods:
         """End and start of the gap that ended first."""
 
     def begin(self, *, start: FloatArray, end: FloatArray) -> bool:
-        """Hear of gaps between observations, at least one; whether periods end elsewhere now."""
+        """Add gaps between observations, at least one; return whether the ends of periods moved."""
         earliest = float(end.min())
         found = (earliest, float(start[end == earliest].min()))
         if found >= self._first:
@@ -86,37 +86,37 @@ class LearningPeriods:
 
 
 _EXPLAINED = 0.5
-"""κn from which on a change was to be expected anyway and says nothing about those that nobody signals."""
+"""κn from which on signals explain a change, so that it is no evidence on the rate of unsignalled changes."""
 
 
 class SignalState:
-    """What was heard: 16 bytes a signal, heard again or not.
+    """Signals and how reliable they are by host. 16 bytes per distinct signal.
 
     A fold over signals and observations; hosts are any numbers.
     """
 
     def __init__(self) -> None:
-        self._heard = np.empty(0, np.complex128)
+        self._signals = np.empty(0, np.complex128)
         """Row and time of each signal once, in order: complex numbers sort by their real part, then by the other."""
         self._new = GrowingColumns({"signal": np.complex128})
-        """Those heard since signals were counted last, as often as they were heard."""
+        """Signals since the last count, with repetitions."""
         self.forget()
 
     def forget(self) -> None:
-        """What was learned, not what was heard."""
+        """Forget the learned reliabilities; keep the signals."""
         self._hosts = np.empty(0, np.int64)
         self._weight = np.empty(0)
         self._typical = np.empty(0)
-        self._told: FloatArray = np.empty(0)
-        self._watched: FloatArray = np.empty(0)
+        self._signalled: FloatArray = np.empty(0)
+        self._observed: FloatArray = np.empty(0)
 
-    def hear(self, row: IntArray, time: FloatArray) -> None:
-        """Signals about rows; one heard again counts once."""
+    def add(self, row: IntArray, time: FloatArray) -> None:
+        """Add signals about rows; a repeated one counts once."""
         self._new.append(signal=row + 1j * time)
 
     def any(self) -> bool:
-        """Whether anything was heard."""
-        return len(self._heard) > 0 or len(self._new) > 0
+        """Whether there is any signal."""
+        return len(self._signals) > 0 or len(self._new) > 0
 
     def trusted(self) -> bool:
         """Whether any host's signals are used."""
@@ -125,9 +125,9 @@ class SignalState:
     def count(self, row: IntArray, start: FloatArray, end: FloatArray) -> IntArray:
         """Signals about each row in (start, end]. O(m log signals), and s log s of all s signals if some are new."""
         if len(self._new):
-            self._heard = np.unique(np.concatenate([self._heard, self._new["signal"]]))
+            self._signals = np.unique(np.concatenate([self._signals, self._new["signal"]]))
             self._new = GrowingColumns({"signal": np.complex128})
-        first, last = (np.searchsorted(self._heard, row + 1j * at, side="right") for at in (start, end))
+        first, last = (np.searchsorted(self._signals, row + 1j * at, side="right") for at in (start, end))
         return np.asarray(np.maximum(last - first, 0), dtype=np.int64)
 
     def learn(self, observations: ClosedGaps, passed: FloatArray, host: IntArray) -> None:
@@ -138,12 +138,12 @@ class SignalState:
         self._hosts, own = np.unique(host, return_inverse=True)
         found = learn(SignalledGaps(observations.row, passed, heard, observations.changed), own)
         self._weight = found.used()
-        self._told = np.bincount(observations.row, heard, len(host)).astype(np.float64)
-        self._watched = np.bincount(observations.row, observations.end - observations.start, len(host)).astype(
+        self._signalled = np.bincount(observations.row, heard, len(host)).astype(np.float64)
+        self._observed = np.bincount(observations.row, observations.end - observations.start, len(host)).astype(
             np.float64
         )
-        told, watched = (np.bincount(own, column, len(self._hosts)) for column in (self._told, self._watched))
-        self._typical = np.divide(told + 0.5, watched, out=np.zeros(len(told)), where=watched > 0)
+        signals, observed = (np.bincount(own, column, len(self._hosts)) for column in (self._signalled, self._observed))
+        self._typical = np.divide(signals + 0.5, observed, out=np.zeros(len(signals)), where=observed > 0)
 
     def weight(self, host: IntArray) -> FloatArray:
         """κ of signals about pages of these hosts; 0 where they are not trusted."""
@@ -152,11 +152,11 @@ class SignalState:
     def signalled_rate(self, row: IntArray, host: IntArray) -> FloatArray:
         """γ − b = γ(1 − e^{−κ}): changes of each row that are signalled, per second; a page is as its host at first."""
         typical = self._of_host(self._typical, host)
-        known = row < len(self._told)
+        known = row < len(self._signalled)
         place = np.where(known, row, 0)
-        told, watched = (np.where(known, column[place], 0.0) for column in (self._told, self._watched))
+        signals, observed = (np.where(known, column[place], 0.0) for column in (self._signalled, self._observed))
         with np.errstate(divide="ignore", invalid="ignore"):
-            rate = np.where(typical > 0, (told + 1.0) / (watched + 1.0 / typical), 0.0)
+            rate = np.where(typical > 0, (signals + 1.0) / (observed + 1.0 / typical), 0.0)
         return np.asarray(-rate * np.expm1(-self.weight(host)))
 
     def explain(self, observations: ClosedGaps, host: IntArray) -> BoolArray:
@@ -180,10 +180,10 @@ _UNLIKELY = 1e-3
 
 
 class OnlineFit:
-    """The fold. Memory beside beliefs and clocks: 30 bytes per observation, room to grow aside."""
+    """The fold. Memory beside beliefs and clocks: 30 bytes per observation, plus reserve for growth."""
 
     def __init__(self, last_visits: LastVisits, start: Callable[[], tuple[BeliefState, PageClocks]]) -> None:
-        """``start`` makes the beliefs and clocks of no pages, told of no observations."""
+        """``start`` makes beliefs and clocks without pages and observations."""
         self._last_visits = last_visits
         self._start = start
         self._log = GrowingColumns(
@@ -197,11 +197,10 @@ class OnlineFit:
                 "folded": np.bool_,
             }
         )
-        """All observations: what is kept for good, so no wider than it need be. Seconds since the epoch need all of
-        it."""
+        """All observations, kept for good, so in the narrowest types. Seconds since the epoch need 64 bits."""
         self.signals = SignalState()
         self.latest = 0.0
-        """Of the times of observations and of questions."""
+        """The latest time of any observation or query."""
         self._periods = LearningPeriods()
         self._is_replica = False
         """Whether periods are folded elsewhere: then observations are learned from in passing, and forgotten."""
@@ -225,7 +224,7 @@ class OnlineFit:
         self._by_discovery = np.empty(0, np.int64)
 
     def tell(self, closed: ClosedGapColumns) -> None:
-        """Note observations. O(observations)."""
+        """Add observations. O(observations)."""
         if not len(closed.row):
             return
         nothing = np.zeros(len(closed.row))
@@ -242,13 +241,13 @@ class OnlineFit:
         self._late |= (moved and self._observations_folded > 0) or self._is_late(closed.end)
         self.latest = max(self.latest, float(closed.end.max()))
 
-    def hear(self, row: IntArray, time: FloatArray) -> None:
-        """Note signals of change. O(signals)."""
-        self.signals.hear(row, time)
+    def add_signals(self, row: IntArray, time: FloatArray) -> None:
+        """Add signals of change. O(signals)."""
+        self.signals.add(row, time)
         self._late |= self._is_late(time)
 
     def catch_up(self, now: float) -> None:
-        """Make beliefs and clocks those of ``now``: fold the periods that are over, look ahead at the one that is not.
+        """Bring beliefs and clocks up to ``now``: fold finished periods, apply the current period provisionally.
 
         O(observations since the last call), and once a period O(observations of that period).
         """
@@ -282,13 +281,13 @@ class OnlineFit:
         return self._periods.ends(self._log["end"][positions])
 
     def _is_late(self, time: FloatArray) -> bool:
-        """Whether a period was folded already in which one of these times lies."""
+        """Whether one of these times is in a period that was already folded."""
         return bool((self._periods.ends(time) <= self._folded_until).any())
 
     def _fold_what_is_over(self, new: IntArray) -> IntArray:
-        """Fold the periods that are over.
+        """Fold the finished periods.
 
-        The observations to look ahead at, which are ``new`` if there is no such period.
+        Returns the observations to apply provisionally; these are ``new`` if no period finished.
         """
         waiting = self._all_folded + np.flatnonzero(~self._log["folded"][self._all_folded :])
         ends = self._ends(waiting)
@@ -318,7 +317,7 @@ class OnlineFit:
         until = float(np.ceil(end / DAY) * DAY)
         positions = positions[self._canonical(positions)]
         observations = self._observations(positions)
-        self._judge(observations)
+        self._test_calendar(observations)
         rates = self._rates_after(observations)
         self._log["rate"][positions], self._log["calendar"][positions] = (
             rates,
@@ -336,7 +335,7 @@ class OnlineFit:
             self._observations_reviewed, self._pages_reviewed = self._observations_folded, known
             self._review(until, known)
 
-    def _judge(self, observations: ClosedGaps) -> None:
+    def _test_calendar(self, observations: ClosedGaps) -> None:
         """Predict observations with and without the calendar, before anything is learned from them."""
         tried = self.clocks.trial(observations)
         if tried is not None:
@@ -346,13 +345,13 @@ class OnlineFit:
             gain[~observations.changed] = np.log1p(-found[0][~observations.changed]) - np.log1p(
                 -found[1][~observations.changed]
             )
-            self.clocks.judge(observations.row, gain)
+            self.clocks.add_calendar_gain(observations.row, gain)
 
     def _rates_after(self, observations: ClosedGaps) -> FloatArray:
-        """The rate of the page of each observation, as it would be believed with these observations.
+        """The expected rate of the page of each observation, after these observations.
 
-        Before them it will not do: a page that always changed may have any rate, however high, and the first
-        observation that finds it unchanged would then speak for all time standing still.
+        The rate before them does not serve: the rate of a page that always changed has no upper bound, and its first
+        unchanged observation would then be evidence that operational time stands still.
         """
         rows = np.unique(observations.row)
         held = self.beliefs.copy_of(rows)
@@ -366,7 +365,7 @@ class OnlineFit:
         return rates
 
     def _review(self, until: float, known: int) -> None:
-        """Clusters, calendar and priors again."""
+        """Estimate clusters, calendar and priors again from all observations."""
         self.clocks.regroup(self._last_visits.pages, self._by_discovery, known)
         folded = np.flatnonzero(self._log["folded"])
         folded = folded[self._canonical(folded)]
@@ -379,14 +378,11 @@ class OnlineFit:
         pages = self._last_visits.pages.take(by_id)
         self.signals.learn(observations, passed, self._last_visits.pages.host)
         silent = np.flatnonzero(~self.signals.explain(observations, self._last_visits.pages.host[observations.row]))
-        told = self._told(observations.take(silent), passed[silent], by_id)
-        self.beliefs.learn(told, pages, (pages.host, self.clocks.cluster[by_id]), by_id)
+        histories = self._operational_histories(observations.take(silent), passed[silent], by_id)
+        self.beliefs.learn(histories, pages, (pages.host, self.clocks.cluster[by_id]), by_id)
 
     def _predict_ahead(self, positions: IntArray) -> None:
-        """Let observations of the period that is not over move the belief about their own pages.
-
-        One observation of a time.
-        """
+        """Apply the observations of the current period to the beliefs about their own pages, in the order of time."""
         if not len(positions):
             return
         if not self._is_replica:
@@ -398,7 +394,7 @@ class OnlineFit:
             self._believe(observations.take(nth == k))
 
     def _keep_to_undo(self, rows: IntArray) -> None:
-        """Remember what is believed of these rows, unless that was remembered since the last fold."""
+        """Save the beliefs about these rows, unless they were saved since the last fold."""
         if len(self._moved) < len(self._last_visits):
             self._moved = np.append(self._moved, np.zeros(len(self._last_visits) - len(self._moved), np.bool_))
         fresh = rows[~self._moved[rows]]
@@ -407,7 +403,7 @@ class OnlineFit:
             self._moved[fresh] = True
 
     def _believe(self, observations: ClosedGaps) -> None:
-        """Fold looks into the beliefs, but not those whose change was signalled: beliefs are about the others."""
+        """Fold observations into the beliefs, except signalled changes: beliefs are about unsignalled changes."""
         if self.signals.trusted():
             observations = observations.take(
                 ~self.signals.explain(observations, self._last_visits.pages.host[observations.row])
@@ -437,7 +433,7 @@ class OnlineFit:
         return np.lexsort((self._log["end"][positions], self._last_visits.pages.id[self._log["row"][positions]]))
 
     def _observations(self, at: IntArray) -> ClosedGaps:
-        """The observes these places of the log."""
+        """The observations at these positions of the log."""
         end = self._log["end"][at]
         return ClosedGaps(
             self._log["row"][at].astype(np.int64),
@@ -447,7 +443,7 @@ class OnlineFit:
             np.full(len(at), np.nan),
         )
 
-    def _told(self, observations: ClosedGaps, passed: FloatArray, by_id: IntArray) -> Histories:
+    def _operational_histories(self, observations: ClosedGaps, passed: FloatArray, by_id: IntArray) -> Histories:
         """The observations so far in operational time, pages in the order of their ids."""
         n = len(by_id)
         rank = np.empty(n, dtype=np.int64)

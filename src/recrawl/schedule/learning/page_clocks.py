@@ -260,8 +260,8 @@ class PageClocks:
         own = self.stretch(observations, np.ones(len(observations)))
         return own * self._made_by(self._trial, observations), own
 
-    def judge(self, row: IntArray, gain: FloatArray) -> None:
-        """Take note of how much better the calendar predicted observations of the pages of these rows, nats each."""
+    def add_calendar_gain(self, row: IntArray, gain: FloatArray) -> None:
+        """Record how much better the calendar predicted observations of these rows, nats each."""
         self._verdict.add(row, gain)
 
     def stretch(self, observations: ClosedGaps, calendar: FloatArray) -> FloatArray:

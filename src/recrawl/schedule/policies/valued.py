@@ -110,9 +110,9 @@ class ValuedPolicy:
         return self._prices
 
     def belief(self, page: IntArray, now: float | None = None) -> Belief:
-        """What is held about the change rates of these pages, per second at the pace they have at ``now``.
+        """The belief about the change rates of these pages, per second at the pace they have at ``now``.
 
-        Without it, at the last time that was heard of.
+        Without ``now``, at the latest time of any observation or query.
         """
         now = self._learning.latest if now is None else now
         rows = self._rows(page, now)
@@ -146,20 +146,20 @@ class ValuedPolicy:
         return len(self._last_visits)
 
     def add(self, pages: Pages) -> None:
-        """Learn of pages; until they are seen, their prior is what is believed of them."""
+        """Add pages; until its first observation the belief about a page is its prior."""
         self._last_visits.add(pages)
 
     def tell(self, visits: Visits) -> None:
-        """Note observations; they are learned from when somebody asks. O(1) an observation."""
+        """Add visits; the state is updated at the next query. O(1) per observation."""
         self._learning.tell(self._last_visits.tell(visits))
 
     def signal(self, page: IntArray, time: FloatArray) -> None:
-        """Note that something outside said, at ``time``, that a page changed: a sitemap, a feed, a sibling.
+        """Add signals that a page changed: from a sitemap, a feed, or the change of a sibling.
 
-        ``time`` is when it was heard. A signal up to the last observation of its page counts for nothing by then; one
-        heard again counts once. Signals move nothing until those of the host proved to carry information.
+        ``time`` is when each was received. A signal before the last observation of its page has no effect; a repeated
+        one counts once. Signals have no effect until those of the host proved to carry information.
         """
-        self._learning.hear(self._last_visits.rows(page), np.asarray(time, dtype=np.float64))
+        self._learning.add_signals(self._last_visits.rows(page), np.asarray(time, dtype=np.float64))
 
     def fit(self, budget: float, now: float) -> None:
         """Solve the prices for pages at the pace they have now, and for what hosts take now. O(pages · steps)."""
@@ -249,7 +249,7 @@ class ValuedPolicy:
     # -- inside -------------------------------------------------------------------------------
 
     def _rows(self, page: IntArray, now: float) -> IntArray:
-        """The rows of these pages, after all observations told so far were learned from."""
+        """The rows of these pages, after the state was updated with all observations so far."""
         rows = self._last_visits.rows(page)
         self._learning.catch_up(now)
         return rows

@@ -24,16 +24,16 @@ from typing import NamedTuple
 from recrawl.errors import ConfigError
 
 _LATE = 60.0
-"""Seconds after which somebody who was called is no longer waited for."""
+"""Seconds after its time at which a waiting host loses its place."""
 _FORGETTING = 0.2
 """Weight of the last answer in the mean duration of answers."""
 _FEW = 1024
-"""Addresses that are not worth tidying."""
+"""Addresses up to which unused ones are not removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class IpLimits:
-    """How much one address is asked for by all its hosts together."""
+    """The limits of one address, over all its hosts together."""
 
     delay: float = 0.5
     """Seconds. Two requests per second are nothing to a machine that serves many sites, and 170,000 a day to us."""
@@ -49,45 +49,45 @@ class IpLimits:
             )
 
 
-class _AddressState(NamedTuple):
-    """A place in a line."""
+class _QueueSlot(NamedTuple):
+    """The place of a waiting host in the queue of an address."""
 
     number: int
     called: float
-    """When its owner was told to come back."""
+    """The time at which the host should try again."""
 
 
 @dataclass(slots=True)
-class _HostQueue:
-    """One address."""
+class _AddressState:
+    """One address: its running requests and the hosts that wait."""
 
     free_at: float = -math.inf
     duration: float = 0.0
-    """Of an answer, on average."""
+    """Mean duration of an answer, seconds."""
     joined: int = 0
-    """How many ever stood in the line."""
+    """How many hosts ever joined the queue."""
     running: dict[int, float] = field(default_factory=dict)
-    """Who is being served, and since when."""
-    waiting: dict[int, _AddressState] = field(default_factory=dict)
-    """Who waits, by place."""
+    """Hosts with a running request, and its start."""
+    waiting: dict[int, _QueueSlot] = field(default_factory=dict)
+    """Waiting hosts, in the order of their places."""
 
-    def first(self) -> _AddressState | None:
+    def first(self) -> _QueueSlot | None:
         return next(iter(self.waiting.values()), None)
 
 
 class IpLimiter:
-    """The lines of all addresses. Every call is O(1) amortised; an address that nobody asks is forgotten."""
+    """The state of all addresses. Every call is O(1) amortised; unused addresses are removed."""
 
     def __init__(self, rules: IpLimits | None = None) -> None:
         self.rules = rules or IpLimits()
         self.workers = 1
-        """How many keep these turns, each for itself."""
-        self._lines: dict[str, _HostQueue] = {}
+        """Number of workers that share the limits, each with its own limiter."""
+        self._addresses: dict[str, _AddressState] = {}
         self._cleanup_at = _FEW
 
     def __len__(self) -> int:
         """Addresses in use."""
-        return len(self._lines)
+        return len(self._addresses)
 
     @property
     def delay(self) -> float:
@@ -100,69 +100,69 @@ class IpLimiter:
         return max(1, self.rules.connections // self.workers)
 
     def begin(self, address: str, who: int, now: float) -> float:
-        """Start a request, or learn when to come back for it.
+        """Start a request, or return when to try again.
 
         Returns ``now`` if the request has started, which lasts until ``done``; else a later time, seconds since the
-        epoch. Nobody may start twice at one address.
+        epoch. ``who`` is the host; it may have only one request at an address.
 
-        >>> turns = IpLimiter(IpLimits(delay=2.0, connections=1))
-        >>> [turns.begin("192.0.2.1", who, 100.0) for who in (1, 2, 3)]
+        >>> limiter = IpLimiter(IpLimits(delay=2.0, connections=1))
+        >>> [limiter.begin("192.0.2.1", who, 100.0) for who in (1, 2, 3)]
         [100.0, 102.0, 104.0]
         """
-        line = self._lines.get(address)
-        if line is None:
+        state = self._addresses.get(address)
+        if state is None:
             self._tidy(now)
-            line = self._lines[address] = _HostQueue()
-        if who in line.running:
+            state = self._addresses[address] = _AddressState()
+        if who in state.running:
             msg = f"{who} is being served at {address} already"
             raise ValueError(msg)
-        self._call_off(line, now)
-        full = len(line.running) >= self.connections
-        if not full and now >= line.free_at and (who in line.waiting or not line.waiting):
-            line.waiting.pop(who, None)
-            line.running[who] = now
-            line.free_at = max(line.free_at, now + self.delay)
+        self._drop_late(state, now)
+        full = len(state.running) >= self.connections
+        if not full and now >= state.free_at and (who in state.waiting or not state.waiting):
+            state.waiting.pop(who, None)
+            state.running[who] = now
+            state.free_at = max(state.free_at, now + self.delay)
             return now
-        return self._call(line, who, now, full=full)
+        return self._enqueue(state, who, now, full=full)
 
     def done(self, address: str, who: int, now: float) -> None:
         """The request has ended, with an answer or without."""
-        line = self._lines.get(address)
-        began = line.running.pop(who, None) if line is not None else None
-        if line is None or began is None:
+        state = self._addresses.get(address)
+        began = state.running.pop(who, None) if state is not None else None
+        if state is None or began is None:
             msg = f"{who} is not being served at {address}"
             raise ValueError(msg)
-        line.duration += _FORGETTING * (max(now - began, 0.0) - line.duration)
-        line.free_at = max(line.free_at, now + self.delay)
+        state.duration += _FORGETTING * (max(now - began, 0.0) - state.duration)
+        state.free_at = max(state.free_at, now + self.delay)
 
-    def _call(self, line: _HostQueue, who: int, now: float, *, full: bool) -> float:
-        """Return when the page is due; a page already in the queue keeps its place."""
-        number = line.waiting[who].number if who in line.waiting else line.joined
-        if number == line.joined:
-            line.joined += 1
-        first = line.first()
-        pace = self.delay + line.duration / self.connections
-        soonest = max(line.free_at, now + pace if full else now)
+    def _enqueue(self, state: _AddressState, who: int, now: float, *, full: bool) -> float:
+        """Queue a host and return when it should try again; a host already in the queue keeps its place."""
+        number = state.waiting[who].number if who in state.waiting else state.joined
+        if number == state.joined:
+            state.joined += 1
+        first = state.first()
+        pace = self.delay + state.duration / self.connections
+        soonest = max(state.free_at, now + pace if full else now)
         when = soonest + pace * (number - first.number if first is not None else 0)
         when = max(when, math.nextafter(now, math.inf))
-        line.waiting[who] = _AddressState(number, when)
+        state.waiting[who] = _QueueSlot(number, when)
         return when
 
     @staticmethod
-    def _call_off(line: _HostQueue, now: float) -> None:
-        """Let those go who did not come when they were called."""
-        while line.waiting:
-            who = next(iter(line.waiting))
-            if line.waiting[who].called + _LATE >= now:
+    def _drop_late(state: _AddressState, now: float) -> None:
+        """Remove waiting hosts that did not try again in time."""
+        while state.waiting:
+            who = next(iter(state.waiting))
+            if state.waiting[who].called + _LATE >= now:
                 return
-            del line.waiting[who]
+            del state.waiting[who]
 
     def _tidy(self, now: float) -> None:
-        """Forget addresses at rest once there are twice as many as before. O(addresses), after as many new ones."""
-        if len(self._lines) < self._cleanup_at:
+        """Remove unused addresses once there are twice as many as before. O(addresses), after as many new ones."""
+        if len(self._addresses) < self._cleanup_at:
             return
-        for address, line in list(self._lines.items()):
-            self._call_off(line, now)
-            if not (line.running or line.waiting) and line.free_at <= now:
-                del self._lines[address]
-        self._cleanup_at = max(_FEW, 2 * len(self._lines))
+        for address, state in list(self._addresses.items()):
+            self._drop_late(state, now)
+            if not (state.running or state.waiting) and state.free_at <= now:
+                del self._addresses[address]
+        self._cleanup_at = max(_FEW, 2 * len(self._addresses))
