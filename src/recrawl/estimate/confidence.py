@@ -1,9 +1,11 @@
 r"""How sure a point estimate is: intervals for λ, for every history and whichever formula made the estimate.
 
-**Information.** An observation after τ says x²/(eˣ − 1), x = λτ, about ln λ; at most 0.648, at x = 1.594 (algorithms
-§5). **Likelihood ratio**: all λ with 2(ℓ(λ̂) − ℓ(λ)) ≤ z², ℓ(λ) = Σ_changed ln(1 − e^{−λτ}) − λU. Calibrated from three
-gaps on. ℓ is concave in λ and in ln λ, so a tangent meets the wanted level outside the interval, and Newton closes in
-from there.
+**Information.** An observation after τ has the Fisher information x²/(eˣ − 1), x = λτ, on ln λ; at most 0.648, at
+x = 1.594 (algorithms §5).
+
+**Likelihood ratio.** All λ with 2(ℓ(λ̂) − ℓ(λ)) ≤ z², ℓ(λ) = Σ_changed ln(1 − e^{−λτ}) − λU. Calibrated from three gaps
+on. ℓ is concave in λ and in ln λ, so a tangent meets the wanted level outside the interval, and Newton's method
+converges from there.
 
 One-sided where the likelihood has no maximum inside, at the same level (95 %: 1 − level = 0.05):
 no change in n gaps, [0, −ln(1 − level)/U], the rule of three; nothing but changes, [λ, ∞) with Σ ln(1 − e^{−λτ}) =

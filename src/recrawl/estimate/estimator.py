@@ -23,7 +23,7 @@ class RateEvidence:
     histories: Histories
     """One row a page. Gaps in seconds, or in operational seconds where ``estimate.operational`` stretched them."""
     levels: tuple[IntArray, ...] = ()
-    """The group each row lies in, from wide to narrow (host, cluster); each level divides the one before it."""
+    """The group of each row, from wide to narrow (host, cluster); each level divides the one before it."""
     kind: ChangeKind | None = None
     """In what respect a change is a change; ``None`` for any."""
     expected: FloatArray | None = None
@@ -65,7 +65,7 @@ class Estimator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RateEstimate:
-    """A belief that says where it comes from."""
+    """A belief with its provenance."""
 
     belief: Belief
     method: str

@@ -4,7 +4,7 @@ The point estimators behind the seam: each formula as an :class:`~recrawl.estima
 
 Point estimators treat their rate as certain (:class:`~recrawl.estimate.point_evidence.PointBelief`). A page without
 evidence gets the pooled rate of all pages (``point_evidence.pooled_rate``), so a belief is never NaN. A rate of 0 stays
-0: that is what X/T, eq. 4 and eq. 5 say of a page never found changed. Intervals are in ``estimate.confidence``.
+0: that is the result of X/T, eq. 4 and eq. 5 for a page never found changed. Intervals are in ``estimate.confidence``.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class NaturalGradient:
 def at_site_level(evidence: RateEvidence, level: int = 0, *, round_length: float = 0.0) -> RateEvidence:
     """Evidence about whole sites, one row per site: a site changes when any of its pages does (HACS "website-level").
 
-    ``level`` says which of the evidence's groups are the sites; those wider than it are kept as groups of the sites.
+    ``level`` is the level of the evidence whose groups are the sites; wider levels become groups of sites.
     Observations within one round of ``round_length`` seconds are one observation of the site (:meth:`Histories.group`).
     """
     label = evidence.levels[level]

@@ -12,7 +12,7 @@ import numpy as np
 from recrawl.model import BoolArray, FloatArray, Histories, IntArray
 
 CHANGES_PER_GAP = 4.5
-"""A page that changes so often in a gap is found unchanged after it once in 90 times: higher rates look the same."""
+"""Changes per gap. A page with this rate is found unchanged once in 90 gaps: higher rates cannot be distinguished."""
 
 
 class PageGaps(NamedTuple):
@@ -42,7 +42,7 @@ class PageGaps(NamedTuple):
 
     @classmethod
     def of(cls, row: IntArray, gap: FloatArray, changed: BoolArray) -> PageGaps:
-        """Observations told in any order of the pages; those at one page in the order given.
+        """Observations with the pages in any order; those of one page in the order of time.
 
         O(n), if unordered O(n log n).
         """
@@ -66,15 +66,15 @@ def refuse_bad_gaps(histories: Histories) -> None:
 
 
 def refuse_bad_observations(rows: IntArray, gap: FloatArray, changed: BoolArray, pages: int) -> None:
-    """The same for observations that are told one by one; the message names the row of the page. O(observations).
+    """The same for single observations; the message names the row of the page. O(observations).
 
     Raises:
         ValueError: a gap is not positive and finite, a row is not one of the ``pages``, or a column is shorter.
     """
     if not len(rows) == len(gap) == len(changed):
-        raise ValueError(f"{len(rows)} rows, {len(gap)} gaps and {len(changed)} flags do not make looks")
+        raise ValueError(f"{len(rows)} rows, {len(gap)} gaps and {len(changed)} flags do not make observations")
     if len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < pages:
-        raise ValueError(f"looks at rows {int(rows.min())} to {int(rows.max())} of a belief of {pages} pages")
+        raise ValueError(f"observations of rows {int(rows.min())} to {int(rows.max())} of a belief of {pages} pages")
     bad = _first_bad(gap)
     if bad is not None:
         raise ValueError(_complaint(f"row {int(rows[bad])}", float(gap[bad])))
@@ -87,7 +87,7 @@ def _first_bad(gaps: FloatArray) -> int | None:
 
 
 def _complaint(where: str, gap: float) -> str:
-    return f"{where} has a gap of {gap} seconds between two looks; gaps must be positive and finite"
+    return f"{where} has a gap of {gap} seconds between two observations; gaps must be positive and finite"
 
 
 def highest_identifiable_rate(histories: Histories) -> FloatArray:

@@ -71,7 +71,7 @@ def fit(histories: Histories, start: FloatArray) -> OnlineRates:
 
 
 def update(state: OnlineRates, rows: IntArray, gap: FloatArray, changed: BoolArray) -> None:
-    """Fold new looks into ``state`` **in place**: O(1) an observation, however many pages there are.
+    """Update ``state`` **in place** with new observations: O(1) per observation, for any number of pages.
 
     ``rows[k]`` is the row of the page observed after ``gap[k]`` seconds, > 0. A row may occur several times; its
     observations are folded in the order given.

@@ -49,7 +49,7 @@ def sound(histories: Histories) -> Histories:
 
 
 def pooled_rate(histories: Histories) -> float:
-    """One rate for all pages together, per second: what a point estimator says of a page it knows nothing of.
+    """One rate for all pages together, per second: the point estimate of a page without history.
 
     Eq. 4 over all observations of all pages, with half a change added, so that it is neither 0 nor infinite:
     −ln((n − X + ½)/(n + 1))·n/T. Without a single observation it is one change in 30 days. O(gaps).

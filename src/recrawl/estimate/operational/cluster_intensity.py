@@ -46,11 +46,11 @@ from recrawl.time import DAY
 BIN = 3 * DAY
 """Width of a bin of the calendar."""
 OWN_STRENGTH = 1.0
-"""a_c: changes' worth of what the site says about a cluster."""
+"""a_c: weight of the site's pace in the pace of a cluster, in changes."""
 SITE_STRENGTH = 1.0
-"""a_s: changes' worth of the usual pace, in what all clusters of a site say together."""
+"""a_s: weight of the usual pace in the pace of a site, in changes."""
 PERSISTENCE = 0.5
-"""φ: how much of what a bin says holds for the next."""
+"""φ: share of the evidence of a bin that is carried over to the next."""
 _AHEAD = 15
 """Bins kept beyond the last observation, over which what was found last fades."""
 _NOTHING = 1e-17
@@ -159,7 +159,7 @@ class ClusterIntensity:
         self._passed[rows, first + 1 :] = self._passed[rows, first, None] + np.cumsum(found * self.width, axis=1)
 
     def _reach_of_smoothing(self) -> int:
-        """Bins beyond which what a bin says has faded to nothing."""
+        """Bins after which the evidence of a bin has faded to nothing."""
         return 1 if self.persistence <= _NOTHING else math.ceil(math.log(_NOTHING) / math.log(self.persistence))
 
     def _factors(self, changes: FloatArray, exposure: FloatArray, host: IntArray) -> FloatArray:
@@ -192,7 +192,7 @@ class ClusterIntensity:
         """
         held = time.calendar
         if held is None:
-            msg = "looks must be expected under a calendar, be it a neutral one"
+            msg = "observations must be expected under a calendar, be it a neutral one"
             raise ValueError(msg)
         pieces, cluster = expected.pieces, time.cluster[expected.row]
         span = time.shared(expected.row, pieces.start, pieces.end)

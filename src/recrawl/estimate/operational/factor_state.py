@@ -1,21 +1,18 @@
-r"""The factors of operational time while they are learned.
+r"""Estimate the factors of operational time, and choose the factors to use.
 
-All observations at once by EM, or a batch of observations of a time.
+**Estimation.** A :class:`FactorState` holds the factors as estimated so far: from all observations at once by EM
+(:func:`fit`), or in batches (:meth:`FactorState.fold`). So its values for a time t depend only on observations up to t.
+Rates belong to the owner of the beliefs: ``fit`` makes its own approximate rates, and ``fold`` takes them as an
+argument.
 
-A :class:`FactorState` holds what the factors were taught so far. Observations only ever enter by :func:`fit` and
-:meth:`FactorState.fold`, so what it says at a time t rests on looks up to t alone. Rates belong to the owner of the
-beliefs: ``fit`` makes its own, quick ones, and ``fold`` is told them.
+**Choice.** A factor is used only if it improves predictions. The observations are split by time. The factors are
+estimated from the observations up to the split. Then the later observations are processed in order of time, in batches:
+each batch is predicted from the state before it, scored by the log loss of "changed at this observation", and folded
+in. So a change of one page can raise the prediction for its siblings, and no prediction uses later data.
 
-Operational time that is only as clever as the observations allow: each factor is on only where it predicts better.
-
-The observations are split by time. The factors are learned from the looks up to the split; then the later observations
-are gone through in order of time, a batch at a time: each batch is predicted from what was known before it, scored by
-the log loss of "changed at this observation", and folded in. So siblings can warn each other, and nothing is known
-before it was seen.
-
-A factor is taken if it lowers the loss by more than one standard error, found from the gains of whole clusters (pages
-of one cluster change together and are no independent witnesses). Factors are tried in turn, the best first, each beside
-those already taken. This is done on a sample of clusters, so it costs little beside the fit.
+A factor is used if it lowers the loss by more than one standard error, computed from the gains of whole clusters (pages
+of one cluster change together and are not independent). Factors are tried one after the other, the best first, each in
+addition to those already chosen. This is done on a sample of clusters, so it costs little compared with the fit.
 """
 
 from __future__ import annotations
@@ -45,9 +42,9 @@ ROUNDS = 3
 _BLOCK = 1 << 20
 """Observations that a step of EM works on at a time."""
 _FIRST_SHAPE = 0.5
-"""Of the prior of a page's rate, before the pages say how alike they are (algorithms §5)."""
+"""Shape of the prior of a page's rate, before the spread of the pages is estimated (algorithms §5)."""
 _SHAPES = (0.05, 1e3)
-"""A shape outside says more about the pages than any sample can."""
+"""Bounds of the shape: no sample can support a value outside."""
 
 
 class TimeFactor(enum.StrEnum):
@@ -65,7 +62,7 @@ class TimeFactor(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PageGroups:
-    """Where pages lie and since when: what the factors need to know of them beside their observations."""
+    """Cluster, host and birth of pages: the input of the factors beside the observations."""
 
     cluster: IntArray
     """Cluster of each page, 0 … clusters − 1. Shape (n,)."""
@@ -253,7 +250,7 @@ _BATCHES = (100, 400)
 _BATCH = 100
 """... and between these bounds each has this many observations, on average: a batch has costs of its own."""
 _FEWEST = 50
-"""Later observations, changed and unchanged each, below which nothing can be said and nothing is switched on."""
+"""Minimum of later observations, changed and unchanged each; below it no factor is used."""
 _MOST_OBSERVATIONS = 200_000
 """Observations of the sample by which factors are chosen."""
 _FEWEST_UNITS = 10
@@ -340,7 +337,7 @@ def held_out_loss(  # noqa: PLR0913 - what is known, what to use of it, and how 
 
     The belief is the grid posterior with jump filter, its priors learned up to the split. The filter counts
     operational time, so where time runs slowly a page is trusted longer. In the order of ``Looks.of(histories)``,
-    without the looks up to the split.
+    without the observations up to the split.
     """
     past = histories.window(-np.inf, split)
     tempo = fit(past, places, factors)

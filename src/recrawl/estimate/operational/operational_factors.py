@@ -69,7 +69,7 @@ class ClosedGaps:
     """This observation."""
     changed: BoolArray
     last_change: FloatArray
-    """The last look up to ``start`` that found a change; NaN if none did."""
+    """The last observation up to ``start`` that found a change; NaN if none did."""
 
     def __len__(self) -> int:
         return len(self.row)
@@ -90,7 +90,7 @@ class ClosedGaps:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What observations say about each piece of their gaps, given rates and operational time as they are held now."""
+    """The evidence of observations on each piece of their gaps, given the current rates and operational time."""
 
     pieces: GapPieces
     row: IntArray
@@ -231,7 +231,7 @@ def no_ages_seen() -> StepCounts:
 
 
 def known_births(discovered: FloatArray, start: float) -> FloatArray:
-    """When each page appeared, NaN where that says nothing about its age. O(n log n).
+    """When each page appeared, NaN where that is no evidence on its age. O(n log n).
 
     Pages found up to a day after ``start`` were there before; those of a day on which at least 20 pages and 5 % of all
     pages known by its end appear came with an import. A day is judged by what was known when it ended: pages found
@@ -250,7 +250,7 @@ def known_births(discovered: FloatArray, start: float) -> FloatArray:
 
 
 LONGEST = 3 * DAY
-"""Gaps up to here tell hours apart; a host whose median gap is longer has no profile."""
+"""Longest gap that can resolve hours; a host whose median gap is longer has no profile."""
 WEEK_STRENGTH = 5.0
 """Changes in an hour that outweigh the prior."""
 
@@ -283,7 +283,7 @@ class WeekCounts:
         """Fold in observations; ``time`` is the operational time under which they were expected. O(pieces + hosts)."""
         held, pieces = time.week, expected.pieces
         if held is None:
-            msg = "looks must be expected under a week, be it a neutral one"
+            msg = "observations must be expected under a week, be it a neutral one"
             raise ValueError(msg)
         host = time.host[time.cluster[expected.row]]
         span = held.between(host, pieces.start, pieces.end)

@@ -137,7 +137,7 @@ class ClockedBelief:
 def usual_speed(clock: OperationalTime, histories: Histories, told: Histories, middle: FloatArray) -> FloatArray:
     """Mean speed by all factors but age over the observed time of each page; 1 where there is none. O(gaps).
 
-    ``told`` are the histories in operational time, ``middle`` the middle of what is believed of each page, per
+    ``told`` are the histories in operational time, ``middle`` is the median of the belief about each page, per
     operational second. A page that stopped changing had fast times that are over: a mean above 1 counts only as far
     as the silence up to the last observation allows, which has a chance of 5 % at the rate ``SILENCE`` / its length.
     """
@@ -167,7 +167,7 @@ class OperationalPosterior:
     allowed: tuple[TimeFactor, ...] = tuple(TimeFactor)
     """Factors that may be switched on, where they prove useful."""
     sources: tuple[SourceStatements, ...] = ()
-    """What sites say of their last changes; heard as far as they proved true."""
+    """Statements of sites about their last changes; used as far as they proved true."""
     name: str = "operational"
 
     def __call__(self, evidence: RateEvidence) -> ClockedBelief:
@@ -190,10 +190,11 @@ class OperationalPosterior:
         return ClockedBelief(learned, clock, histories.last_visit, histories.last_change, usual)
 
     def follow(self, belief: ClockedBelief, rows: IntArray, histories: Histories) -> ClockedBelief:
-        """What would be believed of pages of an earlier fit had they been observed as ``histories`` say.
+        """The belief about pages of an earlier fit if they had these ``histories`` instead of their own.
 
-        Row i of the histories is about the page in row ``rows[i]`` of the belief, whose prior and clock it has: so one
-        page can be asked about after each of its observations. Dates that sites claim are not heard. O(gaps · rates).
+        Row i of the histories is about the page in row ``rows[i]`` of the belief, and has its prior and clock. So the
+        belief about one page after each of its observations can be computed. Dates of sites are not used.
+        O(gaps · rates).
         """
         clock = belief.clock.take(rows)
         told = clock.stretch(histories)
@@ -210,7 +211,7 @@ class OperationalPosterior:
 
 
 def places_of(evidence: RateEvidence) -> PageGroups:
-    """Cluster, host and birth of each page, as far as evidence tells."""
+    """Cluster, host and birth of each page, as far as the evidence has them."""
     pages = len(evidence)
     narrow = evidence.levels[-1] if evidence.levels else np.zeros(pages, dtype=np.int64)
     wide = evidence.levels[0] if evidence.levels else narrow

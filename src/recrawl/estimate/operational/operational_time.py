@@ -30,7 +30,7 @@ from recrawl.model import AnyArray, FloatArray, Histories, IntArray
 from recrawl.model.compiled import can_compile
 
 _LONG_AGO = -1e15
-"""When a page changed last that was never found changed: so long ago that it makes no difference."""
+"""Time of the last change of a page that was never found changed: long enough ago to have no effect."""
 _BLOCK = 1 << 20
 """Gaps stretched at a time: bounds the memory of the steps between."""
 
@@ -110,7 +110,7 @@ class OperationalTime:
         return out
 
     def stretch(self, histories: Histories) -> Histories:
-        """The same histories told in operational time, for any estimator; row i is page i of both. O(gaps).
+        """The same histories in operational time, for any estimator; row i is page i of both. O(gaps).
 
         The times of a stretched history are those of the page's own clock, which reads wall time at the first
         observation. Time elapsed since the last observation is therefore ``elapsed`` of the *original* ``last_visit``.
@@ -168,7 +168,7 @@ class OperationalTime:
 
 
 def detected_before(histories: Histories, observation_times: FloatArray) -> FloatArray:
-    """For each gap, the last look up to its start that found a change; NaN if none did. O(gaps)."""
+    """For each gap, the last observation up to its start that found a change; NaN if none did. O(gaps)."""
     latest = np.where(histories.changed, observation_times, -np.inf)
     rows = np.flatnonzero(histories.counts())
     heads = histories.offsets[rows]

@@ -91,22 +91,22 @@ class DatedPosterior:
 
 @dataclass(frozen=True, slots=True)
 class TrustedDates:
-    """What trusted sources say."""
+    """Changes that trusted sources date."""
 
     weight: FloatArray
-    """Trust in the source that is heard, one a page; 0 where none is."""
+    """Trust in the source that is used, one per page; 0 if none is used."""
     gap: IntArray
     """Gaps of the histories whose last change is dated, each once."""
     age: FloatArray
     """Seconds from that change to the observation that closed the gap."""
 
     def any(self) -> bool:
-        """Whether anybody is heard."""
+        """Whether any source is used."""
         return bool((self.weight > 0).any())
 
 
 def trusted_dates(evidence: RateEvidence, sources: tuple[SourceStatements, ...]) -> TrustedDates:
-    """Of each host the source with the highest trust, and what it dates."""
+    """The changes that the most trusted source of each host dates."""
     histories = evidence.histories
     group = evidence.levels[0] if evidence.levels else np.zeros(len(histories), dtype=np.int64)
     weights = [source_trust.count(source_trust.check(histories, source), group).of(group) for source in sources]

@@ -5,8 +5,8 @@ best, i.e. whose E[λ] and E[ln λ] are their means:
 
     ln a − ψ(a) = ln mean(a_i/b_i) − mean(ψ(a_i) − ln b_i),   b = a / mean(a_i/b_i).
 
-A group is shrunk towards a parent prior that counts as ``strength`` more pages, so a group of few pages says what its
-parent says and one of many outgrows it. Shrunk are ln mean and spread, because groups differ by factors, not by
+A group is shrunk towards a parent prior that counts as ``strength`` more pages: a small group has nearly the prior of
+its parent, a large group its own. ln mean and spread are shrunk, because groups differ by factors, not by
 differences. Five pages predicted the first observation of new pages well whether hosts were much alike or not at all
 (twenty, which suits a grid posterior, was too many for a Gamma). The whole population is shrunk, by one page, towards
 Gamma(½, ½/λ₀) with λ₀ its own pooled rate; with no observation of all, it is one change in 30 days. So every case is
@@ -71,7 +71,7 @@ def fit(histories: Histories, prior: GammaBelief) -> GammaBelief:
 
 
 def update(belief: GammaBelief, rows: IntArray, gap: FloatArray, changed: BoolArray) -> None:
-    """Fold new looks into ``belief`` **in place**: O(1) an observation, however many pages there are.
+    """Update ``belief`` **in place** with new observations: O(1) per observation, for any number of pages.
 
     ``rows[k]`` is the row of the page that was observed after ``gap[k]`` seconds. A row may occur several times; its
     observations are folded in the order given. The result is the same as that of :func:`fit` over all observations.
@@ -178,7 +178,7 @@ UNKNOWN_RATE = 1.0 / (30.0 * DAY)
 
 _VAGUE_SHAPE = 0.5
 _SHAPES = (0.05, 1e3)
-"""A shape outside says more about the population than any sample can."""
+"""Bounds of the shape: no sample can support a value outside."""
 _ANY_RATE = (1e-200, 1e200)
 """Beyond it not even the square of a rate is a number."""
 _MOST_ROUNDS = 60
@@ -186,7 +186,7 @@ _CONVERGED = 1e-3
 _SAMPLE = 20_000
 """Pages the EM over the whole population observes: plenty to find two numbers."""
 _GROUP_SAMPLE = 400
-"""Pages it observes in each group: at 80 times the say of the parent more would change little."""
+"""Pages of each group that are sampled: at 80 times the weight of the parent, more would change little."""
 _MOST_OBSERVATIONS = 256
 """Observations of a page that are taken into account, the latest: by then its rate is known, and a prior needs no
 more."""
@@ -283,7 +283,7 @@ def _em(histories: Histories, group: IntArray, groups: int, parent: GammaBelief,
 
 
 def _iterate(histories: Histories, group: IntArray, above: GammaBelief, weight: FloatArray) -> GammaBelief:
-    """EM over groups that all have pages, from the priors ``above`` them; ``weight`` is a group's own say."""
+    """EM over groups that all have pages, from the priors ``above`` them; ``weight`` is that of the group itself."""
     pages = np.bincount(group)
     prior = above
     for _ in range(_MOST_ROUNDS):

@@ -306,7 +306,7 @@ def update(  # noqa: PLR0913 - a look is three columns, a prior two
     of: IntArray | None = None,
     jump: float | None = JUMP,
 ) -> None:
-    """Fold new looks into ``belief`` **in place**: O(1) an observation, however many pages there are.
+    """Update ``belief`` **in place** with new observations: O(1) per observation, for any number of pages.
 
     ``rows[k]`` is the row of the page that was observed after ``gap[k]`` seconds. A row may occur several times; its
     observations are folded in the order given. ``prior`` and ``of`` are those of *all* pages of the belief; without
@@ -386,7 +386,7 @@ _CONVERGED = 3e-3
 _PRIOR_BLOCK = 131_072
 """Pages whose likelihoods are held at a time."""
 _OUTLIERS = 10_000
-"""Of this many pages one may lie beyond the end of the grid."""
+"""One in this many pages may have a rate beyond the end of the grid."""
 _RATE_LIMITS = (LOWEST_RATE * 2.0**-25, LOWEST_RATE * 2.0**55)
 """A change in 300 million years, or 120 in a nanosecond: no grid ends further out."""
 
@@ -440,7 +440,7 @@ def fit_priors(
 
 
 def spanning(histories: Histories) -> FloatArray:
-    """Rates half an octave apart that reach as far as these observations can tell: the usual 36, or more.
+    """Rates half an octave apart that cover the range these observations can resolve: the usual 36, or more.
 
     Upwards to three times the most any page's likelihood can favour: for one that changed at every observation
     1.5/shortest gap, else the upper bound min(m/U, ln(1 + S/U)/shortest) of algorithms §6 (m changes in gaps of sum S,

@@ -21,7 +21,7 @@ from recrawl.model import AnyArray, FloatArray, GammaBelief, GridBelief, Histori
 
 @dataclass(frozen=True, slots=True)
 class GridKnowledge:
-    """What the grid posterior knows of n pages: enough to go on learning, and to say what it holds at any time."""
+    """The state of the grid posterior for n pages: it can be updated further, and queried for any time."""
 
     belief: GridBelief
     """Of each page right after its last observation."""

@@ -1,7 +1,7 @@
-"""Known change times told as observations, so that every estimator understands them.
+"""Known change times as observations, so that every estimator can use them.
 
-An observation says "changed at some time since the observation before". Who knows the time of a change knows more: that
-nothing changed between it and the observation. Both can be told by splitting the gap: a moment that ends in a change,
+An observation means "changed at some time since the observation before". A known time of change adds that nothing
+changed between it and the observation. Both are expressed by splitting the gap: a moment that ends in a change,
 and a quiet rest. Up to a constant the likelihood of that is λ·e^{−λτ}, the exact one (algorithms §5).
 
 Exact change times: the rate is N changes over the time T (SHARC 6.2; git histories, feeds and other complete logs).
@@ -31,7 +31,7 @@ def exact_times_as_observations(visits: Visits) -> Visits:
 
     A log names each change, so nothing changed between an exact change and the visit before it. Taken for ordinary
     observations, visits made only at changes would make any page seem to change without end. Anyone who learns from
-    visits (estimators and policies alike) is told them in this form, so that all believe the same.
+    visits (estimators and policies alike) receives them in this form, so that all have the same beliefs.
 
     The visit that opens the history of a page says nothing about change, so nothing is put before it. Visits that are
     not exact stay as they are. The answer is sorted by page and time where anything is added. O(n log n), O(n) if

@@ -1,4 +1,4 @@
-r"""Whether a source that says when pages changed tells the truth.
+r"""The reliability of a source that dates the changes of pages.
 
 Its words against our own observations, counted per host.
 
@@ -40,7 +40,7 @@ from scipy import special
 from recrawl.model import BoolArray, FloatArray, Histories, IntArray
 
 BELOW_THIS_OFF = 0.7
-"""The least weight with which a source is heard at all."""
+"""The minimum weight of a source that is used."""
 INSTANT = 5.0
 """Seconds between L and c within which L is "now"; so far may clocks differ."""
 
@@ -111,7 +111,7 @@ def check(histories: Histories, statements: SourceStatements) -> CheckedStatemen
 
 @dataclass(frozen=True, slots=True)
 class SourceTrust:
-    """Counters of what groups of pages said, for one source. One row per group."""
+    """Counters of true and false statements of one source. One row per group of pages."""
 
     group: IntArray
     """Ids, ascending."""
@@ -138,7 +138,7 @@ class SourceTrust:
         return np.where(on, weight, 0.0)
 
     def of(self, group: IntArray) -> FloatArray:
-        """The weight of each of these groups; 0 for one that never said anything. O(n log groups)."""
+        """The weight of each of these groups; 0 for one without statements. O(n log groups)."""
         if not len(self):
             return np.zeros(len(group))
         place = np.minimum(np.searchsorted(self.group, group), len(self) - 1)
@@ -156,7 +156,7 @@ class SourceTrust:
 
 
 def count(checked: CheckedStatements, group: IntArray) -> SourceTrust:
-    """Counters of the groups that said something; ``group[i]`` is the group of row i of the histories."""
+    """Counters of the groups with statements; ``group[i]`` is the group of row i of the histories."""
     ids, index = np.unique(group[checked.row], return_inverse=True)
     now = np.abs(checked.time - checked.changed_at) <= INSTANT
     columns = []
@@ -213,7 +213,7 @@ LEVEL = 0.01
 """How likely useless signals may pass the test."""
 _ROUNDS = 60
 _OWN = 0.5
-"""a₀: changes' worth of what all pages of a host say about each."""
+"""a₀: weight of all pages of a host in the estimate of one of them, in changes."""
 _FEWEST = 5
 """Observations with signals below which nothing is tested."""
 _TINY = 1e-300
@@ -221,7 +221,7 @@ _TINY = 1e-300
 
 @dataclass(frozen=True, slots=True)
 class SignalledGaps:
-    """Observations that closed a gap, with the signals heard in it. Columns of equal length."""
+    """Observations that closed a gap, with the signals received in it. Columns of equal length."""
 
     page: IntArray
     """Any numbering 0 … pages − 1."""
@@ -241,7 +241,7 @@ class SignalReliability:
     statistic: FloatArray
     """Twice the gain in log-likelihood over κ = 0."""
     trusted: BoolArray
-    """Whether the test says that the signals of the host carry information."""
+    """Whether the test finds that the signals of the host carry information."""
     quiet_rate: FloatArray
     """α of each page: changes per second that nobody signals. Shape (pages,)."""
 

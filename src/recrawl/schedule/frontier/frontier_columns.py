@@ -487,7 +487,7 @@ class ColumnQueues:
         return *pages, *hosts, self._index, self._queues, self._counts, *self._politeness.columns
 
     def _grow(self, pages: int) -> None:
-        """Make room for more pages, and for hosts that politeness has heard of."""
+        """Enlarge the columns for more pages, and for all hosts that politeness knows."""
         hosts = len(self._politeness)
         if hosts > len(self._at):
             more = max(hosts, 3 * len(self._at) // 2) - len(self._at)

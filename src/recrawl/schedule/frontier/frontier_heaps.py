@@ -29,7 +29,7 @@ class Fetches(NamedTuple):
 
 
 class Queues(Protocol):
-    """Pages on offer, by host and due time. ``Frontier`` says what each call means."""
+    """Offered pages, by host and due time. ``Frontier`` documents each call."""
 
     def __len__(self) -> int: ...
 

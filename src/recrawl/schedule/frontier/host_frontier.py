@@ -41,7 +41,7 @@ class WaitUntil:
 
 
 class Frontier:
-    """Offered pages with due times, hands them out one by one or many at once."""
+    """Returns offered pages, one or many at a time, once they are due and their host is free."""
 
     def __init__(self, politeness: Politeness, *, large: int = LARGE) -> None:
         """From ``large`` pages on offer on the queues are columns, where numba is installed."""

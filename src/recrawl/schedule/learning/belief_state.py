@@ -41,11 +41,11 @@ class BeliefState(Protocol):
     def __len__(self) -> int: ...
 
     def append(self, pages: Pages, levels: Sequence[IntArray]) -> None:
-        """Rows for new pages, as their prior says; ``levels`` are the groups of each, wide to narrow."""
+        """Add rows for new pages, with their priors; ``levels`` are the groups of each, wide to narrow."""
         ...
 
     def learn(self, histories: Histories, pages: Pages, levels: Sequence[IntArray], rows: IntArray) -> None:
-        """Estimate the priors again and fold all looks into them; row i of the histories is row ``rows[i]`` here."""
+        """Estimate the priors again and update them by all observations; row i of the histories is row ``rows[i]``."""
         ...
 
     def update(self, rows: IntArray, gap: FloatArray, changed: BoolArray) -> None:

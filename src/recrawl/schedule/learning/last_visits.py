@@ -85,7 +85,7 @@ class PageIndex:
 
 
 class LastVisits:
-    """Pages in rows, found by id; the last observation of each. A fold over what was added and told."""
+    """Pages in rows, found by id; the last observation of each. A fold over pages and visits."""
 
     def __init__(self) -> None:
         real, whole = np.float64, np.int64
@@ -184,7 +184,7 @@ class LastVisits:
 
 
 class GapLog:
-    """The gaps that visits closed, in the order they were told. 17 bytes per observation, room to grow aside."""
+    """The gaps that visits closed, in the order of arrival. 17 bytes per observation, plus reserve for growth."""
 
     def __init__(self) -> None:
         self._gaps = GrowingColumns({"row": np.int64, "seconds": np.float64, "changed": np.bool_})

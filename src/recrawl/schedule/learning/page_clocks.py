@@ -379,7 +379,7 @@ def count(
     age: StepCounts | None,
     calendar: ClusterIntensity | None,
 ) -> None:
-    """Add what looks say about factors to the counts of those that are given, under the time that is held.
+    """Add the evidence of observations on factors to the given counts, under the current operational time.
 
     O(observations), and the bins they span in compiled code.
     """
@@ -414,7 +414,7 @@ def count(
 
 
 def informative(time: OperationalTime, observations: ClosedGaps, rates: FloatArray) -> Expectation:
-    r"""What observations say about the factors of time, each observation by no more than it can know.
+    r"""The evidence of observations on the factors of time, each with at most its information.
 
     EM counts x/(1 − e^{−x}) changes against an exposure of x for an observation that found a change, x = λΛ. The
     difference is right, but a page that changes ten times between two observations would speak for the factors as they

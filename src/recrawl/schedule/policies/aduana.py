@@ -45,7 +45,7 @@ class Aduana:
         return len(self._last_visits)
 
     def add(self, pages: Pages) -> None:
-        """Learn of pages."""
+        """Add pages."""
         new = self._last_visits.add(pages)
         self._table.append(changes=np.zeros(len(new), np.int64), observed=np.zeros(len(new)))
 

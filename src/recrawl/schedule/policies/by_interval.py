@@ -35,7 +35,7 @@ class IntervalRule(Protocol):
 
     @property
     def start(self) -> float:
-        """The interval before its first say, seconds."""
+        """The interval before the first observation that decides on it, seconds."""
         ...
 
     @property
@@ -50,7 +50,7 @@ class IntervalRule(Protocol):
 
     @property
     def reads_first_observations(self) -> bool:
-        """Whether it also wants the observation that opens per page's history, which says nothing about change."""
+        """Whether it also uses the first observation of a page, which is no evidence on change."""
         ...
 
     def begin(self, pages: Pages) -> Mapping[str, AnyArray]:
@@ -103,7 +103,7 @@ class ByInterval:
         return self._table[column][self._last_visits.rows(page)]
 
     def add(self, pages: Pages) -> None:
-        """Learn of pages."""
+        """Add pages."""
         new = self._last_visits.add(pages)
         self._table.append(failed=np.zeros(len(new), np.bool_), **self._rule.begin(new))
 

@@ -174,7 +174,7 @@ least."""
 
 
 def probability(unchanged: AnyArray, changed: AnyArray) -> FloatArray:
-    """P(change) after a context that was followed so often by no change and by a change; NaN without data.
+    """P(change) after a context, from the numbers of no change and of change that followed it; NaN without data.
 
     >>> probability(np.array([10, 0]), np.array([40, 0])).tolist()  # datamonitor Table 1
     [0.8, nan]

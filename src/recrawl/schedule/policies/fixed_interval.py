@@ -40,7 +40,7 @@ class FixedInterval:
         return len(self._last_visits)
 
     def add(self, pages: Pages) -> None:
-        """Learn of pages."""
+        """Add pages."""
         self._last_visits.add(pages)
 
     def tell(self, visits: Visits) -> None:
@@ -142,7 +142,7 @@ class Uniform:
         return len(self._last_visits)
 
     def add(self, pages: Pages) -> None:
-        """Learn of pages."""
+        """Add pages."""
         self._last_visits.add(pages)
 
     def tell(self, visits: Visits) -> None:

@@ -129,7 +129,7 @@ class UpdateRanking:
         return self._scores(self._last_visits.rows(page), now)
 
     def add(self, pages: Pages) -> None:
-        """Learn of pages."""
+        """Add pages."""
         new = self._last_visits.add(pages)
         self._table.append(
             slope=np.full(len(new), self._model.unfitted_slope),
@@ -317,7 +317,7 @@ class RandomOrder:
         return len(self._last_visits)
 
     def add(self, pages: Pages) -> None:
-        """Learn of pages."""
+        """Add pages."""
         self._last_visits.add(pages)
 
     def tell(self, visits: Visits) -> None:

@@ -127,14 +127,14 @@ class PartitionedPolicy:
         return DemandCurve(price, asked, sum(curve.least for curve in curves), sum(curve.most for curve in curves))
 
     def due(self, page: IntArray, now: float) -> FloatArray:
-        """As its parts say."""
+        """Due times from the part of each page."""
         due = np.empty(len(page))
         for number, rows in self._parts_of(page):
             due[rows] = self.parts[number].due(page[rows], now)
         return due
 
     def urgency(self, page: IntArray, now: float) -> FloatArray:
-        """As its parts say: values in units of one price, so they compare across parts."""
+        """Urgencies from the part of each page: values in units of one price, so they compare across parts."""
         urgency = np.empty(len(page))
         for number, rows in self._parts_of(page):
             urgency[rows] = self.parts[number].urgency(page[rows], now)

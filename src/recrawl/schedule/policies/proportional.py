@@ -55,11 +55,11 @@ class Proportional:
         return len(self._last_visits)
 
     def add(self, pages: Pages) -> None:
-        """Learn of pages; until the next fit they wait for the longest interval."""
+        """Add pages; until the next fit they wait for the longest interval."""
         self._table.append(interval=np.full(len(self._last_visits.add(pages)), self._longest))
 
     def tell(self, visits: Visits) -> None:
-        """Note what looks found; rates wait for the next fit."""
+        """Add visits; rates change at the next fit."""
         observations = fold(self._last_visits.rows(visits.page), visits, self._last_visits.last_observed)
         closed = observations.take(~observations.opens())
         self._log.append(closed.row, closed.seconds, closed.changed)

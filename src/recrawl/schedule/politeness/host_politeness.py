@@ -54,11 +54,11 @@ class PolitenessRules:
 
 
 _SMALL, _SPARSE = 1024, 8
-"""Ids count as small below this many times the hosts heard of, and some more."""
+"""An id is small below ``_SPARSE`` · (known hosts + ``_SMALL``)."""
 
 
 class Politeness:
-    """The state of all hosts, in columns. Every call is O(1) a host; a host never heard of is free."""
+    """The state of all hosts, in columns: pause, Crawl-delay, failures. O(1) per host; an unknown host is free."""
 
     def __init__(self, rules: PolitenessRules | None = None) -> None:
         self.rules = rules or PolitenessRules()
@@ -73,21 +73,21 @@ class Politeness:
         """The row of hosts whose ids are small numbers, -1 for none: a look-up without Python."""
 
     def __len__(self) -> int:
-        """Hosts heard of."""
+        """Number of known hosts."""
         return len(self._row)
 
     def set_crawl_delay(self, host: int, seconds: float | None) -> None:
-        """What robots.txt of this host asks for; ``None`` if it asks for nothing. Holds from the next answer on."""
+        """Set the Crawl-delay of robots.txt, or ``None`` if there is none. Applies from the next answer on."""
         row = self._row_of(host)
         self._crawl_delay[row] = np.nan if seconds is None else seconds
 
     def block_until(self, host: int, when: float) -> None:
-        """Leave the host alone until ``when``, seconds since the epoch; never shortens a pause."""
+        """Allow no request to the host before ``when``, seconds since the epoch; never shortens a pause."""
         row = self._row_of(host)
         self._free_at[row] = max(when, float(self._free_at[row]))
 
     def free_at(self, host: int) -> float:
-        """When the host may next be asked, seconds since the epoch; -inf for any time, inf while a request runs."""
+        """When the next request may start, seconds since the epoch; -inf for any time, inf while a request runs."""
         row = self._row.get(host)
         if row is None:
             return -math.inf
@@ -114,13 +114,13 @@ class Politeness:
             self._free_at[row] = free_at
 
     def failed(self, host: int, now: float) -> None:
-        """A request to the host, which is done, got no answer; the host is left alone for longer."""
+        """Record that the last request, which is done, got no answer; the pause grows with each failure."""
         row = self._row_of(host)
         self._failures[row] += 1
         self.block_until(host, now + float(self.rules.trouble.wait(self._failures[row])))
 
     def answered(self, host: int) -> None:
-        """The host gave an answer: it is well."""
+        """Record an answer: the count of failures starts again at 0."""
         row = self._row.get(host)
         if row is not None:
             self._failures[row] = 0
@@ -130,7 +130,7 @@ class Politeness:
         self._free_at[self._free_at > since] += seconds
 
     def resting(self, now: float) -> tuple[IntArray, FloatArray]:
-        """The hosts that may not be asked at this moment, and until when: as if requests that run ended now."""
+        """The hosts that allow no request now, and until when: as if running requests ended now."""
         known = slice(len(self._row))
         delay = np.minimum(self._crawl_delay[known], self.rules.crawl_delay_cap)
         pause = now + np.fmax(delay, self.rules.shortest)
@@ -139,7 +139,7 @@ class Politeness:
         return self._host[rows], until[rows]
 
     def undone(self, host: int) -> None:
-        """The request that started did not take place, and nothing was sent: the host is as free as before it."""
+        """Cancel a request that started and sent nothing: the host is as free as before."""
         row = self._row_of(host)
         if not self._busy[row]:
             msg = f"no request to host {host} is running"
@@ -150,7 +150,7 @@ class Politeness:
 
     @property
     def columns(self) -> tuple[FloatArray, BoolArray]:
-        """Free-at and busy of all hosts by row. Views, stale once a new host is heard of; the frontier marks who is."""
+        """Free-at and busy of all hosts by row. Views, outdated once a host is added; the frontier sets ``busy``."""
         return self._free_at, self._busy
 
     def rows(self, host: IntArray) -> IntArray:

@@ -49,7 +49,7 @@ OUR_OWN = Backoff(first=HOUR, factor=6.0, longest=7 * DAY)
 """Our own code failed on the page: it will fail again until somebody repairs it, and each try costs the host a request.
 From the second failure on the page is quarantined; a visit that goes well releases it."""
 FORBIDDEN = Backoff(first=DAY, factor=2.0, longest=30 * DAY)
-"""We are not wanted, or robots.txt says so: rules are read again after a day and seldom change."""
+"""Refused by the host or by robots.txt: rules are read again after a day and rarely change."""
 
 
 def _by_outcome() -> Mapping[Outcome, Backoff]:

@@ -218,7 +218,7 @@ _SLACK = 1e-8
 
 @dataclass(frozen=True, slots=True)
 class VisitDemand:
-    """What n pages ask for at a price: all that decides their intervals, the budget aside."""
+    """The visits that n pages request at a price: everything that determines their intervals except the budget."""
 
     objective: Objective
     belief: Belief
@@ -284,7 +284,7 @@ class VisitDemand:
         return 1.0 / np.minimum(self.intervals(price, shorter, longer), self.longest)
 
     def spending(self, rates: FloatArray) -> FloatArray:
-        """Cost per second of each page when it is visited so often."""
+        """Cost per second of each page at these rates of visits."""
         if self.transfer is None:
             return self.cost * rates
         changed = self.belief.p_change(np.minimum(_inverse(rates), _FOREVER))

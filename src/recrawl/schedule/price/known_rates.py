@@ -350,7 +350,7 @@ class KnownRates:
         return np.clip(out, self.least, self.most) if self.bounded else out
 
     def spending(self, rates: FloatArray) -> FloatArray:
-        """Cost per unit of time of each page when visited so often."""
+        """Cost per unit of time of each page at these rates of visits."""
         return self.cost * rates
 
     def take(self, rows: AnyArray | slice) -> KnownRates:

@@ -62,7 +62,7 @@ class PricedDemand(Protocol):
         ...
 
     def spending(self, rates: FloatArray) -> FloatArray:
-        """Cost per second of each page when it is visited so often."""
+        """Cost per second of each page at these rates of visits."""
         ...
 
     def take(self, rows: AnyArray | slice) -> Self:

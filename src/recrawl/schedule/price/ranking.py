@@ -22,9 +22,9 @@ from recrawl.model.compiled import can_compile, compiled
 from recrawl.schedule.objectives import Objective, basics_of
 
 _SAMPLE = 4_096
-"""Pages that say about how high the best are."""
+"""Pages of the sample that estimates the highest values."""
 _MARGIN = 4.0
-"""Standard deviations by which their word is doubted."""
+"""Safety margin of that estimate, in standard deviations."""
 _SMALL = 0.02
 
 
@@ -51,7 +51,7 @@ def index(
 def best(values: FloatArray, most: int) -> IntArray:
     """The places of the ``most`` highest values, highest first; of equal ones the first places. O(n + most log most).
 
-    A sample says about how high they are; only what is above that is observed closely.
+    A sample estimates how high they are; only values above the estimate are sorted.
 
     >>> best(np.array([0.5, 2.0, 1.0, 2.0]), 3).tolist()
     [1, 3, 2]
