@@ -1,6 +1,6 @@
 """What changed between two captures. Pure: bytes in, a verdict out.
 
-From cheap to dear: what the server says (304), the bytes, then text, links or data without their noise.
+From cheap to expensive: the status of the server (304), the bytes, then text, links or data without their noise.
 """
 
 from recrawl.detect.body import decoded, media_type, text_of, unchunked, unfolded

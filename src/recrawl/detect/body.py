@@ -44,8 +44,8 @@ _AT_ONCE = 1 << 16
 def unchunked(capture: Capture) -> bytes:
     r"""The body without transfer-encoding: what WARC-Payload-Digest is of (conventions W5).
 
-    A body cut in the middle of a chunk gives what had come. What does not look like chunks, whatever the header
-    says, is taken as it is.
+    A body cut in the middle of a chunk gives the part received. A body that is not chunked, whatever its header says,
+    is returned unchanged.
 
     >>> unchunked(Capture("http://x/", 0.0, 200, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
     ...     b"5\r\nhello\r\n4;n=1\r\n you\r\n0\r\n\r\n"))
@@ -147,7 +147,7 @@ def media_type(capture: Capture) -> str:
 
 
 def text_of(body: bytes, content_type: str) -> str:
-    """The characters of a decoded body, by byte order mark, then header, then what it says or looks like itself.
+    """The characters of a decoded body: by byte order mark, then by the header, then by its own content.
 
     Names mean what browsers take them for (iso-8859-1 is windows-1252). Never fails: bytes that do not fit
     their encoding are read by another one or dropped.

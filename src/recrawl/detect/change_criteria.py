@@ -295,6 +295,6 @@ class ChangeCriteria:
     obeys_nofollow: bool = True
     """Whether links that a page or its server asks robots not to follow are neither followed nor counted."""
     takes_embeds: bool = False
-    """Whether images, styles, scripts and the like that a page embeds are told. Costs an observation by the parser."""
+    """Whether page requisites (images, styles, scripts) are listed. Costs one pass of the parser."""
     agent: str = "recrawl"
     """Our name in ``X-Robots-Tag`` rules, lower-case."""

@@ -7,7 +7,7 @@ Rules of this file:
  1. The first answer opens a history: it has nothing to compare with, so its verdict is unknown.
  2. Noise is not change. Where the bytes differ but text, links and type are the same, the verdict is unchanged and the
     kind CONTENT records that the bytes differed.
- 3. A failure says nothing: no answer, a body cut by time or by the server, 5xx, 429, 4xx other than 404 and 410.
+ 3. A failure has no verdict: no answer, a body cut by time or by the server, 5xx, 429, 4xx other than 404 and 410.
  4. 404 and 410 are answers: the page is gone, and that is a change once; so is its return.
  5. A body longer than the stored limit, or one that cannot be decoded, is compared by the bytes received.
  6. The baseline is the last version that counted as a change; its fingerprint is stored. So a page that drifts by less
@@ -72,7 +72,7 @@ class ChangeResult:
     link_keys: frozenset[str] = frozenset()
     """Their SURT keys."""
     links_read: bool = False
-    """False if the capture says nothing about links: those known before still stand."""
+    """False if links could not be read from the capture: those known before stay valid."""
     redirect_to: str = ""
     new_internal: int = UNCOUNTED
     """Links to the same host never seen on this page before (HACS l*)."""
@@ -100,9 +100,9 @@ class ChangeResult:
 def classify_change(
     capture: Capture, known: PageState | None, standards: ChangeCriteria = _ANY, effort: Effort = Effort.ALL
 ) -> ChangeResult:
-    """What ``capture`` says about the page, given what was ``known`` (``None`` if it never answered before).
+    """Compare ``capture`` with the ``known`` state of its page (``None`` before its first answer).
 
-    ``standards`` say what counts as a change on this host, ``effort`` how much may be done to find out.
+    ``standards`` define what counts as a change on this host; ``effort`` limits the cost of the comparison.
 
     Raises:
         CostlyError: more than a cheap effort is needed, and no more is allowed.
@@ -198,7 +198,7 @@ def _answered(validators: Validators) -> bool:
 
 
 def _said(capture: Capture) -> Validators:
-    """What the server said about this version."""
+    """The validators that the server sent with this version."""
     return Validators(capture.header("etag"), capture.header("last-modified"))
 
 
@@ -274,7 +274,7 @@ def _compare(
 
 
 class _Counts(NamedTuple):
-    """Links that came, as a verdict tells them."""
+    """Links that are new in this version, as a verdict lists them."""
 
     new_internal: int = UNCOUNTED
     new_external: int = UNCOUNTED

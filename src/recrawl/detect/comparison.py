@@ -28,7 +28,7 @@ from recrawl.detect.version import Version
 from recrawl.model import UNMEASURED, Capture, ChangeKind
 
 NEAR = 120.0
-"""Seconds between two versions up to which a difference is nobody's work."""
+"""Seconds between two versions up to which a difference is noise: nobody edits that fast."""
 _DIGITS = re.compile(r"\d+")
 _OFTEN_HEX = re.compile(r"(?=[a-z]*\d)[0-9a-z]{8,}")
 
@@ -37,7 +37,7 @@ _OFTEN_HEX = re.compile(r"(?=[a-z]*\d)[0-9a-z]{8,}")
 class PartComparison:
     """Which parts were seen in both versions of a page, and which of them differed: what noise is learned from.
 
-    Parts are told by their keys (``noise_keys``): those that differed, and those that are watched on the host.
+    Parts are identified by their keys (``noise_keys``): those that differed, and those with evidence on the host.
     """
 
     differed: frozenset[int]
@@ -45,7 +45,7 @@ class PartComparison:
     gap: float
     """Seconds between the two versions."""
     passing: frozenset[int] = frozenset()
-    """Those for which only versions moments apart tell anything: links, and values in data."""
+    """Parts for which only versions moments apart are evidence: links, and values in data."""
     doubtful: frozenset[int] = frozenset()
     """Lists of links that differ, but in less than half: worth a confirmation."""
     fresh: float = 0.0
@@ -97,9 +97,9 @@ class _PartRow(NamedTuple):
 
 
 def compared_parts(before: Fingerprint, after: Fingerprint, watched: frozenset[int]) -> PartComparison:
-    """What two versions teach about their parts. O(parts).
+    """The evidence of two versions on their parts. O(parts).
 
-    A part that one version has and the other has not, at the same path, is told by position and kind of difference:
+    A part that only one version has, at the same path, is identified by position and kind of difference:
 
     - the same words with other numbers: its template differs, at its position in the later version;
     - another text in the same position: the words at the path and position differ. A list that gains an item on top
@@ -109,7 +109,7 @@ def compared_parts(before: Fingerprint, after: Fingerprint, watched: frozenset[i
       least half are others, and all lists whose parts come in another order;
     - a path that one version has no part of: its presence differs.
 
-    Folded paths tell nothing.
+    Folded paths are no evidence.
     """
     gap = after.time - before.time
     near, sizes = abs(gap) < NEAR, [Counter(one.parts.path) for one in (before, after)]
@@ -168,7 +168,7 @@ def _only_in_one(
 ) -> tuple[dict[int, list[_PartRow]], dict[int, list[_PartRow]]]:
     """Of each version the parts that the other has not, or has not as often, by path.
 
-    ``skipped`` tells how many parts of each path stand before these, ``sizes`` how many the whole versions have.
+    ``skipped`` is the number of parts of each path before these, ``sizes`` the number in the whole versions.
     """
     both = Counter(zip(old.path, old.content, strict=True)) & Counter(zip(new.path, new.content, strict=True))
     found = tuple(dict[int, list[_PartRow]]() for _ in range(2))
@@ -266,7 +266,7 @@ class VersionDifferences:
     telling: ChangeKind
     """Kinds that make a change; the others are only remembered."""
     magnitude: float
-    """How much differs outside the noise; -1 if that cannot be told."""
+    """How much differs outside the noise; -1 if that cannot be computed."""
     quiet: frozenset[str]
     """Keys of links that stand only in parts that are not observed."""
     compared: PartComparison | None

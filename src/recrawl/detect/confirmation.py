@@ -75,7 +75,7 @@ def _classified_again(
 
 
 def _in_question(again: ChangeResult, once: ChangeResult) -> ChangeResult:
-    """The verdict of the confirmation, which says in what the first differed from the version before.
+    """The verdict of the confirmation, with the differences of the first fetch from the version before.
 
     What carries most of the text is content however often it differs, and counts as if it had agreed.
     """

@@ -1,4 +1,4 @@
-"""The Detector seam: a capture and what was known of its page in, a judgement out.
+"""The Detector seam: a detector receives a capture and the state of its page, and returns a :class:`ChangeResult`.
 
 Two detectors are built in. ``parts`` compares texts, links and data under learned noise (:mod:`.change_verdict`) and
 confirms changes by a second fetch (:mod:`.confirmation`). ``bytes`` compares nothing but bytes, for collections in
@@ -34,7 +34,7 @@ class Detector(Protocol):
         ``fingerprint``) and comes back in ``known``.
      2. It does not raise because of what a server sent. An answer that cannot be used has the verdict unknown.
      3. The first answer of a page (``known`` is ``None``) has the verdict unknown: there is nothing to compare with.
-     4. A failure says nothing about change: no answer, a body that was cut off, 5xx, 429, 4xx other than 404 and 410.
+     4. A failure has no verdict: no answer, a body that was cut off, 5xx, 429, 4xx other than 404 and 410.
         ``outcome`` is that of :func:`recrawl.detect.change_verdict.outcome_of`.
      5. The same bytes again are unchanged. 404 and 410 after an answer are a change, once.
      6. A detector pickles: large answers are classified in worker processes, with limits of CPU time and memory.
@@ -50,7 +50,7 @@ class Detector(Protocol):
     def classify(
         self, capture: Capture, known: PageState | None, criteria: ChangeCriteria, effort: Effort = Effort.ALL
     ) -> ChangeResult:
-        """What a capture says about its page, given what was ``known`` (``None`` if it never answered before).
+        """Compare a capture with the ``known`` state of its page (``None`` before its first answer).
 
         ``criteria`` are the rules of the user and the learned noise of the host. The captures of a page come in the
         order of their time.
@@ -63,7 +63,7 @@ class Detector(Protocol):
 
 @runtime_checkable
 class ConfirmingDetector(Detector, Protocol):
-    """A detector that can tell noise from change by a second capture, fetched moments after the first.
+    """A detector that can separate noise from change by a second capture, fetched moments after the first.
 
     For other detectors no page is fetched a second time.
     """
@@ -76,7 +76,7 @@ class ConfirmingDetector(Detector, Protocol):
         criteria: ChangeCriteria,
         effort: Effort = Effort.ALL,
     ) -> tuple[ChangeResult, ChangeResult]:
-        """The judgements of both captures, the first one corrected by the second. Raises as ``classify`` does."""
+        """The results of both captures, the first one corrected by the second. Raises as ``classify`` does."""
         ...
 
 

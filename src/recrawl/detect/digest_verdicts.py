@@ -1,4 +1,4 @@
-"""Verdicts from indexes: what the digests of consecutive captures say about change. Pure and columnar.
+"""Verdicts from indexes, by the digests of consecutive captures. Pure and columnar.
 
 An index (CDX, TimeMap, crawl log) has no bytes, only the time of each capture, its outcome, and a digest.
 
@@ -7,7 +7,7 @@ Rules of this file:
  2. A capture is compared with the last one before it whose version is known. The version is the digest, or that there
     is no such page. The same version is unchanged; another one is a change of content, or of existence. Digests of
     different algorithms cannot be compared: no verdict.
- 3. A capture that failed, or has no digest, says nothing; a revisit record without a digest is unchanged, if there is
+ 3. A capture that failed, or has no digest, has no verdict; a revisit record without a digest is unchanged, if there is
     an earlier version.
 
 The module also separates resources from pages. A browser loads style sheets, scripts, images, fonts, sound and video to
@@ -68,7 +68,7 @@ def versions_of(digest: Sequence[bytes]) -> IntArray:
 
 
 def methods_of(digest: Sequence[bytes]) -> IntArray:
-    """A number for the algorithm of each digest: digests of different algorithms say nothing about each other.
+    """A number for the algorithm of each digest: digests of different algorithms cannot be compared.
 
     SHA-1 is 20 bytes; others are text that starts with the name of the algorithm and a colon. What has no name is
     of one kind with what is as long. O(n) Python.
@@ -90,7 +90,7 @@ def _method(digest: bytes) -> bytes | int:
 def classify_listed(
     page: IntArray, outcome: ByteArray, repeats: BoolArray, version: IntArray, method: IntArray | None = None
 ) -> ListedVerdicts:
-    """What each capture says about change. Rows are sorted by page, then time. O(n).
+    """The verdict of each capture. Rows are sorted by page, then time. O(n).
 
     ``repeats`` marks revisit records; ``version`` has equal numbers for equal digests (see :func:`versions_of`),
     0 where the source gives none; ``method`` has equal numbers for digests of one algorithm (see :func:`methods_of`),
@@ -188,7 +188,7 @@ _TYPES = frozenset(
     }
 )
 _UNTOLD = frozenset({"", "-", "unk", "application/octet-stream", "application/x-unknown-content-type"})
-"""Media types that tell nothing."""
+"""Media types that do not identify the content."""
 _ENDING = re.compile(
     r"css|m?js|map|png|jpe|jpe?g|gif|webp|avif|svgz?|ico|bmp|tiff?|woff2?|ttf|otf|eot|mp3|m4[av]|og[agv]|wav|flac|mp4|webm|avi|"
     r"mov|mpe?g|flv|swf"
@@ -207,7 +207,7 @@ def is_for_crawlers(url: str) -> bool:
 
 
 def is_resource_type(mime: str) -> bool | None:
-    """Whether a media type is that of something which pages embed; ``None`` if it tells nothing.
+    """Whether a media type is that of a page requisite; ``None`` if it does not identify the content.
 
     >>> is_resource_type("image/png"), is_resource_type("text/html; charset=utf-8"), is_resource_type("unk")
     (True, False, None)
@@ -219,7 +219,7 @@ def is_resource_type(mime: str) -> bool | None:
 def is_resource(url: str, types: Iterable[str]) -> bool:
     """Whether all captures of a URL are of a resource; ``types`` are the media types of those that succeeded.
 
-    One capture of a page makes it a page. Where no type tells anything, the ending of the path does.
+    One capture with the type of a page makes it a page. Where no type identifies the content, the path extension does.
 
     >>> is_resource("http://a.org/x", ["image/png"]), is_resource("http://a.org/x.css", ["text/html"])
     (True, False)

@@ -59,7 +59,7 @@ class VisibleText:
 
 
 def shown(capture: Capture, standards: ChangeCriteria, noise: HostNoise, page: int = 0) -> VisibleText:
-    """One version of a page as it is compared; ``noise`` was learned of its host, and says why."""
+    """One version of a page as it is compared; ``noise`` is the learned noise of its host, with the reasons."""
     body, whole = body_of(capture)
     mime = media_type(capture)
     if not whole or len(body) > MAX_READ:
@@ -130,7 +130,7 @@ class Explanation:
     before: VisibleText
     after: VisibleText
     judgement: ChangeResult
-    """What the change detector says of the later one, knowing the earlier one alone."""
+    """The result of the change detector for the later version, given only the earlier one."""
     standards: ChangeCriteria
     """What the change detector went by."""
     same_bytes: bool

@@ -121,8 +121,8 @@ def folded(parts: PageParts) -> tuple[PageParts, frozenset[int]]:
     """The parts, at most :data:`MOST_PARTS` of them, and the paths that had to be folded for it.
 
     Folded are the most common paths first, a long list or table: noise is a rare part, often at the very end, and must
-    stay visible. What is folded lies under one number, which changes with any of it. Where all paths are rare, the
-    rest of the page lies under path 0. O(n).
+    stay visible. All folded parts share one number, which changes with any of them. Where all paths are rare, the rest
+    of the page has path 0. O(n).
     """
     if len(parts.path) <= MOST_PARTS:
         return parts, frozenset()

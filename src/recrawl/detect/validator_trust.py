@@ -21,32 +21,32 @@ from recrawl.model import Capture, Validators, Verdict
 from recrawl.time import from_http_date
 
 FALSE_ANSWERS = 2
-"""Lies from which on a host may be called a liar: one may be an accident of a moment between two versions."""
+"""Minimum false 304 answers of an unreliable host: a single one can happen between two versions."""
 HIDDEN_SHARE = 0.05
-"""Share of the changes seen that a liar would have hidden, at least."""
+"""Minimum share of the observed changes that the validators of an unreliable host would have hidden."""
 _SUSPECTED_SHARE = 0.5
 _JUST_NOW = 2.0
 """Seconds between the date of an answer and its Last-Modified that are no difference: dates have whole seconds."""
 
 
 class ValidatorEvidence(NamedTuple):
-    """What one visit shows about its host, as counts."""
+    """The evidence of one visit on the validators of its host, as counts."""
 
     checks: int = 0
-    """1 if the page had changed and the validators could have hidden it."""
+    """1 if the page had changed and the visit shows whether a conditional request would have missed it."""
     lies: int = 0
-    """1 if they would have."""
+    """1 if a conditional request would have missed the change: the validators did not change."""
     restless: int = 0
-    """1 if the page had not changed, though it says it was modified just now."""
+    """1 if the page had not changed, although its Last-Modified is the time of the answer."""
 
 
 NO_SIGN = ValidatorEvidence()
 LIE = ValidatorEvidence(checks=1, lies=1)
-"""A server that said 304, and a moment later sent another page."""
+"""A 304, and moments later another version."""
 
 
 def is_believed(checks: int, lies: int) -> bool:
-    """Whether a host with this record is asked conditionally.
+    """Whether conditional requests are sent to a host with these counts.
 
     >>> is_believed(1, 1), is_believed(2, 2), is_believed(100, 2)
     (True, False, True)
@@ -55,7 +55,7 @@ def is_believed(checks: int, lies: int) -> bool:
 
 
 def check_share(lies: int, share: float) -> float:
-    """The share of visits that are checks: as asked for, and at least every other one where a lie was caught.
+    """The share of visits that are audits: ``share``, and at least every other visit after a false 304.
 
     >>> check_share(0, 0.05), check_share(1, 0.05), check_share(1, 0.0)
     (0.05, 0.5, 0.0)
@@ -64,9 +64,9 @@ def check_share(lies: int, share: float) -> float:
 
 
 def is_check(page: int, due: float, share: float) -> bool:
-    """Whether this visit is made without validators to see for oneself; so are ``share`` of all visits.
+    """Whether this visit is an audit, made without validators; ``share`` of all visits are.
 
-    It depends on the page and on when the visit was due (seconds since the epoch) alone, so a run can be repeated.
+    It depends only on the page and on the due time of the visit (seconds since the epoch), so a run can be repeated.
     """
     if share <= 0:
         return False
@@ -75,9 +75,9 @@ def is_check(page: int, due: float, share: float) -> bool:
 
 
 def sign_of(capture: Capture, verdict: Verdict, before: Validators, *, conditional: bool) -> ValidatorEvidence:
-    r"""What an answer shows, given what the page had said of its version ``before``.
+    r"""The evidence of an answer, given the validators ``before`` it.
 
-    A body that came to a conditional request is no lie, whatever its validators are: the host did not say 304.
+    A body in answer to a conditional request is no false 304, whatever its validators are.
 
     >>> old = Validators(etag='"1"')
     >>> same = Capture("http://x/", 9.0, 200, raw_head=b'HTTP/1.1 200 OK\r\nETag: "1"\r\n\r\n')
@@ -94,7 +94,7 @@ def sign_of(capture: Capture, verdict: Verdict, before: Validators, *, condition
 
 
 def is_restless(capture: Capture, before: Validators) -> bool:
-    """Whether the answer says that the page was modified just now, and said another date before."""
+    """Whether the Last-Modified of the answer is the time of the answer, and differs from the one before."""
     said = capture.header("last-modified")
     if not said or not before.last_modified or said == before.last_modified:
         return False
@@ -105,7 +105,7 @@ def is_restless(capture: Capture, before: Validators) -> bool:
 
 
 def _would_be_304(capture: Capture, before: Validators) -> bool:
-    """Whether a server that goes by these validators calls the answer the version of ``before`` (RFC 9110 13.2.2)."""
+    """Whether a server that compares validators would answer 304 for this version (RFC 9110 13.2.2)."""
     if before.etag:
         return _weak(capture.header("etag")) == _weak(before.etag)
     said, known = from_http_date(capture.header("last-modified")), from_http_date(before.last_modified)

@@ -241,7 +241,7 @@ def _guesses(capture: Capture, mime: str, body: bytes) -> Iterator[str]:
 
 
 def is_html(mime: str, body: bytes) -> bool:
-    """Whether a body is read as HTML: it is called so, or called nothing and looks like it."""
+    """Whether a body is read as HTML: by its media type, or by its content if it has no media type."""
     return mime in _HTML or (not mime and _looks_like_html(body))
 
 
@@ -297,7 +297,7 @@ def comparable(text: str, mime: str, url: str, *, row_order: bool = True) -> Com
     """The comparable form of an answer that is no HTML.
 
     Raises:
-        InputError: the text is not what its media type says.
+        InputError: the text does not match its media type.
     """
     if mime in RDF:
         try:

@@ -114,7 +114,7 @@ def _in_order(value: object) -> object:
 
 
 def is_envelope(name: str, held: object) -> bool:
-    """Whether a member at the top of a JSON object tells of the answer, not of the data."""
+    """Whether a member at the top of a JSON object describes the response, not the data."""
     return name.lower() in ENVELOPE and not isinstance(held, dict | list)
 
 

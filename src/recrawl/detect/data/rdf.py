@@ -296,7 +296,7 @@ _UNTOLD = frozenset(
         "text/plain",
     }
 )
-"""Media types that say nothing about what a file holds."""
+"""Media types that do not identify the format."""
 _XML = ("application/xml", "text/xml")
 _NAMES = MappingProxyType(
     {
@@ -311,7 +311,7 @@ _NAMES = MappingProxyType(
     }
 )
 _BEGINNING = 4096
-"""Bytes that tell how a file starts."""
+"""Bytes at the start of a file that identify its format."""
 _COMMENTS = re.compile(r"(?:\s*+#[^\r\n]*+(?:[\r\n]|$))*+\s*+")
 _DIRECTIVE = re.compile(r"@prefix\s|@base\s|prefix\s+[^\s:]*:\s*<|base\s+<", re.IGNORECASE)
 _STATEMENT = re.compile(r"(?:<[^<>\s]++>|_:[^\s<>]++)\s++<[^<>\s]++>\s++(?:[<\"]|_:)")
@@ -349,7 +349,7 @@ def rdf_guesses(mime: str, url: str, disposition: str, body: bytes) -> Iterator[
 
 
 def _named(url: str, disposition: str) -> str:
-    """The type that the name of a file tells."""
+    """The format by the name of a file."""
     found = _FILE_NAME.search(disposition)
     path = url.partition("#")[0].partition("?")[0]
     for name in (found[1] if found else "", path):
@@ -372,9 +372,9 @@ def _is_rdf_xml(start: str) -> bool:
 
 
 def _has_context(start: str) -> bool:
-    """Whether an object, or an object of a list, has a member ``@context`` of its own: so JSON says that it is JSON-LD.
+    """Whether JSON is JSON-LD: an object, or an object of a list, has a member ``@context`` of its own.
 
-    One further inside says so of that part alone.
+    A context further inside applies to that part alone.
 
     >>> [_has_context(start) for start in ('{"a": [1], "@context": 0}', '[{"@context": 0', '{"a": {"@context": 0}}')]
     [True, True, False]
@@ -393,7 +393,7 @@ def _has_context(start: str) -> bool:
 
 
 def _by_content(start: str) -> str:
-    """The type that the start of a file tells: of each family the one that holds the others."""
+    """The format by the start of a file: of each family the one that includes the others."""
     if start[:1] in ("{", "[") and '"@context"' in start:
         return JSON_LD
     if _is_rdf_xml(start):
@@ -410,13 +410,13 @@ def _end_of_comments(start: str) -> int:
 
 
 MAX_TANGLED = 5
-"""Blank nodes that look alike and hang together up to which RDFC-1.0 is asked; six take 25 ms, nine 36 s."""
+"""Maximum connected blank nodes of the same shape for RDFC-1.0; six take 25 ms, nine 36 s."""
 _MAX_ROUNDS, _MIN_ROUNDS = 64, 3
 """Rounds of refinement: a node's name then depends on all that is within this many steps."""
 _MOST_COMPARISONS = 200_000
 """Statements that are observed in all rounds together, some seconds; a graph with many gets fewer rounds."""
 MOST_LINKS = 10_000
-"""Links of one document that are told. Dumps name millions of things; each would be kept with the page."""
+"""Maximum links of one document. Dumps name millions of things; each would be stored with the page."""
 _TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 _DOCUMENTS = frozenset(
     {
@@ -434,11 +434,11 @@ _DOCUMENTS = frozenset(
         "http://xmlns.com/foaf/0.1/isPrimaryTopicOf",
     }
 )
-"""Predicates that lead to documents: these links are told first."""
+"""Predicates that lead to documents: these links come first."""
 
 
 class RdfDocument(NamedTuple):
-    """What a document of RDF says."""
+    """The content of an RDF document."""
 
     form: str
     """Every statement once, sorted, with canonical blank nodes."""
@@ -537,7 +537,7 @@ def _line(quad: Any, names: dict[Any, str], self: Any = None) -> str:  # noqa: A
 
 
 def _first_observations(graph: Iterable[Any], blank: type) -> dict[Any, str]:
-    """Each blank node with what is said of it, all other blank nodes being alike."""
+    """Each blank node with its statements, in which all other blank nodes are equal."""
     nodes = {term for quad in graph for term in _terms(quad) if isinstance(term, blank)}
     return _observation(graph, dict.fromkeys(nodes, "_:other"))
 
@@ -552,7 +552,7 @@ def _observation(graph: Iterable[Any], names: dict[Any, str]) -> dict[Any, str]:
 
 
 def _tangled(graph: Iterable[Any], observations: dict[Any, str]) -> int:
-    """How many blank nodes look like another one and share a statement with a third that also does."""
+    """The number of blank nodes of the same shape as another, and connected to a third such node."""
     often = Counter(observations.values())
     doubled = {node for node, observation in observations.items() if often[observation] > 1}
     together = ({term for term in _terms(quad) if term in doubled} for quad in graph)
@@ -560,7 +560,7 @@ def _tangled(graph: Iterable[Any], observations: dict[Any, str]) -> int:
 
 
 def _refined(graph: Collection[Any], names: dict[Any, str]) -> str:
-    """The statements under names refined until no round tells more nodes apart, with how often each occurs."""
+    """The statements with node names refined until no round separates more nodes, and their multiplicity."""
     for _ in range(min(max(_MOST_COMPARISONS // len(graph), _MIN_ROUNDS), _MAX_ROUNDS)):
         finer = _observation(graph, names)
         if len(set(finer.values())) == len(set(names.values())):

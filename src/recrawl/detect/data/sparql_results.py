@@ -102,7 +102,7 @@ def _observation(rows: Iterable[Mapping[str, Any]], names: Mapping[Any, str]) ->
 
 
 def _graph(rows: Iterable[tuple[int, Mapping[str, Any]]], blank: type, url: str, *, ordered: bool) -> list[str]:
-    """A digest of the rows as a graph. The names above speak to people; this tells apart what they cannot."""
+    """A digest of the rows as a graph. It separates rows that differ although their readable names are equal."""
     lines: list[str] = []
     for number, row in rows:
         # Names of rows start with r and those of other nodes with n, so that none is taken for another.

@@ -81,7 +81,7 @@ visits may be far lower, where the part stays on other pages of the host."""
 SURE, SURE_OF_CONTENT = math.log(10.0), -math.log(20.0)
 """Log odds from which on a part is noise, and below which it is content."""
 NEAR_SHARE, OF_FAR_SHARE = 0.2, 0.6
-"""Share of pages on which it differed: at least this, and at least so much of the share of visits."""
+"""Minimum share of pages on which it differed; absolute, and relative to the share of visits."""
 STILL_SHARE, STILL_AFTER = 0.1, 16
 """Share of visits in which noise must go on to differ, once there were this many."""
 PAGE_AGREED = 3
@@ -90,7 +90,7 @@ FAR_ENOUGH, FAR_SHARE, FAR_PAGES = 8, 0.95, 3
 FAR_LIMIT = 30 * DAY
 """Seconds between versions beyond which a difference is no evidence: after years all of a site is another."""
 MOST_CONFIRMATIONS = 4
-"""Confirmations after which a part is known of which only they tell; of others it depends on how often it differed."""
+"""Confirmations needed for parts on which only confirmations are evidence; for others it depends on the differences."""
 KNOWN_AFTER = 8
 """Confirmations after which a part that differed in some, but too few for noise, is known to be content."""
 FIRST_CONFIRMATIONS, CONFIRMATION_SHARE = 8, 0.05
@@ -381,7 +381,7 @@ class HostNoise:
         return {(page, key) for page, mask in masks.items() for key in mask}
 
     def is_noisy(self, key: int, page: int) -> bool:
-        """Whether that a part agrees on a page, given as a set of one, says anything about noise of the host.
+        """Whether the agreement of a part on a page, given as a set of one, is evidence on noise of the host.
 
         Not where it never differed moments apart: such a page may be spared, and the others go on.
         """
@@ -512,7 +512,7 @@ def audit_share(noise: HostNoise, page: int, compared: PartComparison | None, *,
 
 
 def masked_parts(noise: HostNoise) -> list[tuple[int, int, NoiseKey]]:
-    """What is masked, for people: page (0: the whole host), key, and what the key says; most evidence first."""
+    """The masked parts, for display: page (0: the whole host), key, and its description; most evidence first."""
     rows = noise.rows
     order = np.argsort(-rows.near_differed, kind="stable").tolist()
     return [

@@ -87,7 +87,7 @@ def noise_key(identity: int, kind: Difference, position: int = MIDDLE) -> int:
 
 
 def split_key(key: int) -> NoiseKey:
-    """What a key says."""
+    """The content of a key: path or template, position and kind of difference."""
     position = (key >> _KIND_BITS & (1 << _POSITION_BITS) - 1) - _FARTHEST - 1
     return NoiseKey(key >> _SHIFT, position, Difference(key & (1 << _KIND_BITS) - 1))
 

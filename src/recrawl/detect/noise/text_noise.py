@@ -29,7 +29,7 @@ class TextRule(NamedTuple):
     hides: str
     """What is missed where the rule is wrong."""
     hints: tuple[str, ...]
-    """Lower-case texts of which every match holds at least one: where to look."""
+    """Lower-case texts; every match contains at least one of them. They limit the search."""
     marked: re.Pattern[str] | None = None
     """If any: finds a character that every match holds right behind a hint, or with a space between: rarer still."""
 
@@ -162,11 +162,11 @@ ELEMENT_RULES: dict[str, tuple[str, ...]] = {
     ),
     "counter": (".hit-counter", ".visitor-counter", "#hit-counter", "#visitor-counter"),
 }
-"""CSS selectors by what they stand for. ``role=banner`` is missing on purpose: to ARIA that is the head of the site."""
+"""CSS selectors by kind of noise. ``role=banner`` is missing on purpose: in ARIA it is the header of the site."""
 
 NEVER_NOISE = frozenset({"html", "head", "body", "main", "article", "header", "nav"})
 MAX_NOISE_TEXT = 500
-"""Characters. A clock or a banner is short; what is longer is content, whatever its class says."""
+"""Characters. A clock or a banner is short; a longer text is content, whatever its class."""
 MAX_NOISE_LINKS = 3
 """A banner points to one place; what points to many is navigation."""
 
@@ -227,7 +227,7 @@ def noisy_pieces(text: str) -> list[tuple[str, str]]:
 
 
 def _searched(text: str, on_noise: Callable[[TextRule, str], None], may_be: int = _ANYTHING) -> str:
-    """The text without noise; ``on_noise`` is told of each piece. Only the kinds in ``may_be`` are searched for.
+    """The text without noise; ``on_noise`` is called for each piece. Only the kinds in ``may_be`` are searched for.
 
     A cut brings together what stood apart, so after one anything may be there.
     """
@@ -316,7 +316,7 @@ def _reaches_of_marks(lower: str, marked: re.Pattern[str]) -> Iterator[tuple[int
 
 
 def drop_noisy_elements(tree: Any) -> None:  # noqa: ANN401 - a selectolax tree, which has no types of its own here
-    """Remove from a parsed page the elements whose class, id or role says that they are noise."""
+    """Remove from a parsed page the elements whose class, id or role marks them as noise."""
     if not any(map(_may_be_noisy, tree.css(_MAYBE_NOISY))):
         return
     # Inner elements come last in document order and must go first: an element may not outlive its parent.
