@@ -58,7 +58,7 @@ from recrawl.store.store_values import (
 )
 
 Tell = Callable[[str, int, int], None]
-"""Told how far a long piece of work is: its name, what is done, and the whole."""
+"""Receives the progress of a long task: its name, the amount done and the total."""
 
 
 @dataclass(frozen=True, slots=True)

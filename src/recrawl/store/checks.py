@@ -125,7 +125,7 @@ def _named(row: Any) -> str:  # noqa: ANN401 - a row of a structured array
 
 
 class _Segment(NamedTuple):
-    """A segment as it is noted, and as its visits say."""
+    """The stored counts of a segment, and the counts of its visits."""
 
     observations: AnyArray
     noted: tuple[Any, ...] | None
@@ -232,11 +232,11 @@ def _check_observations(database: Database, segment: int, observations: AnyArray
 
 
 _AT_ONCE = 20_000
-"""Ids that one transaction looks at."""
+"""Ids that one transaction checks."""
 _LEAST, _MOST = -(2**62), 2**62
 """Beyond all ids."""
 _WORKER = "worker "
-"""How the names of controls begin by which workers say that they are there."""
+"""Prefix of the controls by which workers report that they live."""
 
 Found: TypeAlias = list[tuple[int, str]]
 """Ids, each with an example in words."""

@@ -27,7 +27,7 @@ _DISCOVERED = np.dtype([("page", np.int64), ("discovered", np.float64)])
 
 
 def key_hash(key: str) -> bytes:
-    """128 bits that stand for a SURT: two pages share them with a probability nobody will live to see."""
+    """128 bits of a hash of the SURT key: the probability that two pages share them is negligible."""
     return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
@@ -51,8 +51,8 @@ def known(session: DatabaseSession, names: Sequence[bytes]) -> dict[bytes, int]:
     return dict(session.rows(session.statements.known_pages, list(names))) if names else {}
 
 
-def first_heard(new: Iterable[bytes], names: Sequence[bytes | None], now: float | FloatArray) -> FloatArray:
-    """When each of the new pages was first heard of: now, or the earliest time of those of the URLs that name it."""
+def first_found(new: Iterable[bytes], names: Sequence[bytes | None], now: float | FloatArray) -> FloatArray:
+    """When each new page was first found: ``now``, or the earliest time of the URLs that name it."""
     if isinstance(now, np.ndarray):
         first = dict.fromkeys(new, np.inf)
         for name, time in zip(names, now.tolist(), strict=True):
@@ -63,9 +63,9 @@ def first_heard(new: Iterable[bytes], names: Sequence[bytes | None], now: float 
 
 
 def add(session: DatabaseSession, new: dict[bytes, Address], heard: FloatArray, importance: float) -> dict[bytes, int]:
-    """Add pages that were not there a moment ago, due when heard of if they matter at all, and hosts; return their ids.
+    """Add new pages and their hosts; return the ids. Pages of positive importance are due when they were found.
 
-    Ids follow the order in which pages were heard of, so pages due at once are visited in that order.
+    Ids follow the order in which pages were found, so pages due at once are visited in that order.
     """
     pages = list(new.values())
     hosts = _add_hosts(session, list(dict.fromkeys(page.host for page in pages)))
@@ -80,7 +80,7 @@ def add(session: DatabaseSession, new: dict[bytes, Address], heard: FloatArray, 
         heard,
         *no_validators(len(pages)),
     )
-    # Ids only grow: what is new here lies behind what was there, perhaps among pages that others add at this moment.
+    # Ids only grow: new pages have higher ids than known ones; pages that others add at this moment may be among them.
     added = {name: page for name, page in session.rows(session.statements.pages_after, last) if name in new}
     if added:
         session.run(session.statements.schedule_pages, np.inf, np.fromiter(added.values(), np.int64))
@@ -116,7 +116,7 @@ def urls(session: DatabaseSession, pages: IntArray) -> list[str]:
 
 
 def validators(session: DatabaseSession, pages: IntArray) -> list[Validators]:
-    """What each page last said about its version."""
+    """The validators of each page at its last answer."""
     rows = session.rows(session.statements.validators, pages) if len(pages) else []
     found = {page: from_row(row) for page, *row in rows}
     return [found[page] for page in pages.tolist()]
@@ -135,8 +135,8 @@ def set_importance(session: DatabaseSession, pages: IntArray, importance: FloatA
         page_leases.set_due(session, page, discovered, hosts)
 
 
-def said_otherwise(session: DatabaseSession, pages: IntArray, gone: BoolArray) -> BoolArray:
-    """Of which of these pages the store says otherwise than ``gone`` whether they are gone."""
+def gone_differs(session: DatabaseSession, pages: IntArray, gone: BoolArray) -> BoolArray:
+    """Which of these pages are stored with another value than ``gone``."""
     if not len(pages):
         return np.zeros(0, np.bool_)
     noted = session.table(_ID, session.statements.gone_among, pages)["id"]

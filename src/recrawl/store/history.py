@@ -78,7 +78,7 @@ def mark_misdated(session: DatabaseSession, visits: Visits) -> None:
 
 
 def pack(observations: AnyArray) -> bytes:
-    """The columns of looks one after the other, little-endian: 20 bytes a visit."""
+    """The columns of observations one after the other, little-endian: 20 bytes per visit."""
     return b"".join(observations[name].astype(_little(name)).tobytes() for name in LOOK_NAMES)
 
 
@@ -135,10 +135,10 @@ def _seal(session: DatabaseSession, segment: int) -> None:
 PACKS_AT_ONCE = 16
 """Packs (about a megabyte each) that are in memory beside the columns they are copied into."""
 SCAN_PER_SEEK = 20
-"""Visits that are scanned in the time of one look into a segment for a page, roughly, in both engines."""
+"""Visits that are scanned in the time of one search for a page in a segment, roughly, in both engines."""
 
 FEW_PAGES = 16
-"""Pages up to which nobody asks whether it is worth to look for each."""
+"""Pages up to which each is searched for, without an estimate of the cost."""
 
 _VISIT = np.dtype(list(VISIT_COLUMNS.items()))
 _ID = np.dtype([("id", np.int64)])

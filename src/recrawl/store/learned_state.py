@@ -35,7 +35,7 @@ def to_columns(values: Sequence[Validators]) -> list[Column]:
 
 
 def no_validators(count: int) -> list[Column]:
-    """The columns of so many pages that said nothing yet: as ``to_columns`` makes them, without looking at each."""
+    """The validator columns of ``count`` pages without an answer, as ``to_columns`` makes them."""
     none = Validators()
     return [
         [none.etag] * count,
@@ -170,20 +170,20 @@ def add(session: DatabaseSession, pages: IntArray, learned_facts: LearnedFacts) 
 
 
 def _set_fingerprints(session: DatabaseSession, pages: IntArray, fingerprints: Sequence[bytes]) -> None:
-    """Keep what pages look like now, by the last that is told of each; an empty one tells nothing."""
+    """Store the last fingerprint of each page; empty ones are ignored."""
     last = {page: data for page, data in zip(pages.tolist(), fingerprints, strict=True) if data}
     if last:
         session.apply(session.statements.live.set_fingerprints, np.fromiter(last, np.int64), list(last.values()))
 
 
 def fingerprints(session: DatabaseSession, pages: IntArray) -> list[bytes]:
-    """What each of these pages looked like, in order; empty where nothing is kept."""
+    """The stored fingerprint of each of these pages, in order; empty if there is none."""
     found = dict(session.rows(session.statements.live.fingerprints, np.unique(pages))) if len(pages) else {}
     return [bytes(found.get(page, b"")) for page in pages.tolist()]
 
 
 def _add_noise(session: DatabaseSession, counts: NoiseCounts) -> None:
-    """Add to what is known of the parts of pages; a batch may tell of a part several times."""
+    """Add evidence on noise; a batch may have a part several times."""
     if not len(counts):
         return
     order = np.lexsort((counts.part, counts.page, counts.host))
@@ -198,7 +198,7 @@ def _add_noise(session: DatabaseSession, counts: NoiseCounts) -> None:
 
 
 def noise(session: DatabaseSession, hosts: IntArray | None) -> NoiseCounts:
-    """What is known of the parts of pages of all hosts, or of these."""
+    """The evidence on noise of all hosts, or of these."""
     if hosts is None:
         table = session.table(_NOISE, session.statements.live.noise)
     else:
@@ -222,7 +222,7 @@ def trim_noise(session: DatabaseSession, host: int, parts: IntArray, pages: IntA
 
 
 def _add_validator_trust(session: DatabaseSession, validator_trust: ValidatorCounts) -> None:
-    """Add to what is known of how far hosts can be believed; a batch may tell of a host several times."""
+    """Add evidence on the validators of hosts; a batch may have a host several times."""
     hosts, place = np.unique(validator_trust.host, return_inverse=True)
     if not len(hosts):
         return
@@ -235,7 +235,7 @@ def _add_validator_trust(session: DatabaseSession, validator_trust: ValidatorCou
 def note_failures(session: DatabaseSession, visits: Visits, reasons: Sequence[str] | None = None) -> None:
     """Keep the list of pages that fail: visits of distinct pages, each the last of its page.
 
-    ``reasons`` say for each visit what our own code failed at.
+    ``reasons`` has the error of recrawl's own code for each visit.
     """
     failed = visits.outcome > ANSWERED
     answered = visits.page[~failed]

@@ -98,10 +98,10 @@ def expire(session: DatabaseSession, now: float) -> int:
 
 
 def claim_hosts(session: DatabaseSession, pages: IntArray) -> IntArray:
-    """The hosts of these pages, kept for this transaction in the order of their ids.
+    """Lock the hosts of these pages for this transaction, in the order of their ids; return them.
 
-    Whoever changes due times or leases does this first: then two writers wait for each other instead of
-    crossing, and each sees what the other did when it looks for the earliest page of a host.
+    Every change of due times or leases does this first. Two writers then wait for each other instead of
+    deadlocking, and each sees the changes of the other when it searches the earliest page of a host.
     """
     if not len(pages):
         return np.empty(0, np.int64)
@@ -181,7 +181,7 @@ def backlog(session: DatabaseSession, now: float) -> DueBacklog:
 
 
 def next_due(session: DatabaseSession) -> float:
-    """The earliest time at which a lease could return something. One look at an index."""
+    """The earliest time at which a lease could return something. One index look-up."""
     [(wake,)] = session.rows(session.statements.next_wake)
     return float("inf") if wake is None else float(wake)
 

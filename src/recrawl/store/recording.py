@@ -89,7 +89,7 @@ class AheadOfClock:
     misdated: int = 0
     """Visits that were marked: they stand apart from all others."""
     seconds: float = 0.0
-    """How far ahead the last visit lies, in seconds."""
+    """How far ahead of the clock the last visit is, in seconds."""
     hosts: int = 0
     """Hosts that would have waited for that time."""
     pages: int = 0
@@ -265,7 +265,7 @@ _LINKS = np.dtype([("source", np.int64), ("target", np.int64), ("first_seen", np
 
 
 def check_known(session: DatabaseSession, pages: IntArray) -> None:
-    """Refuse ids that no page can have. Cheap: it looks only at the largest."""
+    """Refuse ids that no page can have. Cheap: it checks only the largest."""
     [(last,)] = session.rows(session.statements.last_page)
     if len(pages) and (int(pages.min()) < 1 or int(pages.max()) > int(last)):
         msg = f"page ids run from 1 to {last}; got {int(pages.min())} to {int(pages.max())}"
@@ -329,7 +329,7 @@ def record(  # noqa: C901, PLR0912, PLR0913 - the parts of one transaction, each
 
 
 def add_captures(session: DatabaseSession, captures: Sequence[CaptureRecord]) -> int:
-    """Note where the bytes of captures lie, as far as that is not known; return how many were new."""
+    """Store the locations of captures that are not stored yet; return their number."""
     if not captures:
         return 0
     return session.apply(session.statements.add_captures, *map(list, zip(*map(_capture_row, captures), strict=True)))
@@ -338,10 +338,10 @@ def add_captures(session: DatabaseSession, captures: Sequence[CaptureRecord]) ->
 def _keep_lost(
     session: DatabaseSession, visits: Visits, on_lost: Callable[[IntArray], object] | None, behind_until: float
 ) -> None:
-    """Append visits whose leases were lost, with no word on change, and tell the pages of those that are new here.
+    """Append visits whose leases were lost, without a verdict; ``on_lost`` receives the pages of the new ones.
 
-    Somebody else may have visited these pages since, and found the same change. Visits that are recorded already were
-    committed by a call whose answer was lost: these stay as they are.
+    Another worker may have visited these pages since, and found the same change. Visits that are already recorded were
+    committed by a call whose answer was lost: they stay unchanged.
     """
     span = VisitSelection(np.unique(visits.page), float(visits.time.min()), float(visits.time.max()))
     there = load_observations(session, span)
@@ -366,7 +366,7 @@ def _links_of(links: LinksSeen | None, pages: IntArray) -> LinksSeen | None:
 
 
 def _trainings_of(learned_facts: LearnedFacts | None, kept: BoolArray) -> LearnedFacts | None:
-    """The same without what pages look like whose leases were lost; what was counted of others is so."""
+    """The same without the fingerprints of pages whose leases were lost; counts of hosts are kept."""
     if learned_facts is None or not kept.any():
         return None
     prints = zip(learned_facts.fingerprints, kept.tolist(), strict=True) if learned_facts.fingerprints else ()

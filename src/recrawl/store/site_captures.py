@@ -96,7 +96,7 @@ def log_of(session: DatabaseSession, capture: int) -> SiteLog:
 
 
 def some_steps(session: DatabaseSession, capture: int, every: int) -> list[SiteStep]:
-    """One of so many steps of a capture, in order."""
+    """Every N-th step of a site capture, with N = ``every``, in order."""
     return _steps(session.rows(session.statements.sites.some_steps, capture, every))
 
 

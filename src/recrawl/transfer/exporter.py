@@ -46,8 +46,8 @@ def capture_batches(
 ) -> Iterator[Any]:
     """All captures (of these pages) as record batches of :func:`recrawl.formats.columnar.capture_batches.schema`.
 
-    ``name_of`` says what to call a file that the store names; ``progress`` is told pages done and all pages. Memory
-    does not grow with the captures of the store, nor with those of one page.
+    ``name_of`` maps the store's name of a file to the written one; ``progress`` receives pages done and all pages.
+    Memory does not grow with the captures of the store, nor with those of one page.
     """
     pa = require("pyarrow", "columns")
     for some, captures in _columns(store, pages, progress):
@@ -78,7 +78,7 @@ def capture_batches(
 def capture_files(
     store: CaptureIndex, progress: Callable[[int, int], None] = lambda _done, _all: None
 ) -> Iterator[str]:
-    """For every capture the file it lies in, as the store names it; empty text for none."""
+    """The file of every capture, as the store names it; empty text for none."""
     for _, captures in _columns(store, None, progress):
         yield from captures.warc_file
 
@@ -107,7 +107,7 @@ def digest_text(digest: bytes) -> str:
 
 
 def page_batches(store: HistoryStore, progress: Callable[[int, int], None] = lambda _done, _all: None) -> Iterator[Any]:
-    """Pages as nodes of a graph: id, url, looks, changes, importance."""
+    """Pages as nodes of a graph: id, URL, observations, changes, importance."""
     pa = require("pyarrow", "columns")
     pages = store.pages()
     for start in range(0, len(pages), _PAGES_AT_ONCE):
@@ -183,7 +183,7 @@ def write_dataset(store: HistoryStore, folder: Path, *, about: Mapping[str, str]
 
 
 def observations(visits: Visits) -> Visits:
-    """The visits (by page and time) that say something: the first answer of each page, and those with a verdict."""
+    """The observations (by page and time): the first answer of each page, and visits with a verdict."""
     answered = visits.take(visits.answered())
     return answered.take(starts_of_runs(answered.page) | (answered.verdict != Verdict.UNKNOWN))
 

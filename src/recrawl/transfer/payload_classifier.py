@@ -41,7 +41,7 @@ ReadCapture = Callable[[str, int], Capture | None]
 """The bytes of the record at an offset of an archive file; ``None`` if they cannot be had."""
 
 _CAPTURES_AT_ONCE, _PAGES_AT_ONCE = 2_000, 500
-"""Judged and recorded together: bounds the memory by the links of so many captures."""
+"""Captures and pages that are classified and recorded together: bounds the memory for their links."""
 _MANY = 2_000
 """Captures from which on they are read in compiled code: that takes half the time, but some seconds to be loaded, and
 twenty to be made for the first time."""
@@ -51,14 +51,14 @@ _NOWHERE = ("", -1)
 
 
 class _CaptureContent(NamedTuple):
-    """What one capture says."""
+    """The result of one capture."""
 
     visit: Visit
     judgement: ChangeResult
     validators: Validators
     ours: bool
     stated: float | None
-    """When the page says it last changed, if that is news."""
+    """The date that the page claims for its last change, if it is new."""
 
 
 @dataclass(slots=True)
@@ -68,20 +68,20 @@ class _Page:
     known: PageState | None = None
     digest: bytes = b""
     blind: bool = False
-    """The bytes of the last version could not be had: what comes next can only be judged by its digest."""
+    """The bytes of the last version are missing: the next capture can only be classified by its digest."""
     links_read_at: float = -np.inf
     held: dict[bytes, tuple[str, int]] = field(default_factory=dict)
-    """Where the bytes of a digest lie, for revisits; of very many the latest."""
+    """Location of the bytes of each digest, for revisits; only the latest if there are very many."""
 
     def hold(self, digest: bytes, file: str, offset: int) -> None:
-        """Remember where the bytes of a digest lie."""
+        """Store the location of the bytes of a digest."""
         self.held[digest] = file, offset
         if len(self.held) > _PLACES_REMEMBERED:
             del self.held[next(iter(self.held))]
 
 
 class PayloadClassifier:
-    """Reads archived bytes again and records what they say; a visit judged before is judged anew."""
+    """Reads archived bytes and records their verdicts; visits that were classified before are classified again."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - what it reads, and by which standards
         self,
@@ -100,7 +100,7 @@ class PayloadClassifier:
         With ``None``, captures are visits if they are visits in the store: the rules of their imports hold.
 
         What live visits taught about noise on a host holds for its archived pages, too. ``pool`` reads what is not
-        cheap to read. ``on_bad`` is told of captures that our own code fails on; they are judged by their digests. With
+        cheap to read. ``on_bad`` receives captures that our own code fails on; their digests classify them. With
         ``learns_noise``, what differs in nearly every capture of nearly every page of a host is noise, too.
         ``detector`` compares the captures.
         """
@@ -109,7 +109,7 @@ class PayloadClassifier:
         self._on_bad = on_bad
         self._base = standards or ChangeCriteria()
         self._standards: dict[int, ChangeCriteria] = {}
-        """Of each page at hand whose host has noise."""
+        """The criteria of each page in the current batch whose host has noise."""
         self._read = read
         self._merge_within = merge_within
         self._moments = MERGE_WITHIN if merge_within is None else merge_within
@@ -121,7 +121,7 @@ class PayloadClassifier:
         """What the captures themselves taught about noise, by host."""
 
     def judge(self, pages: IntArray, progress: Callable[[int, int], None] = lambda _done, _all: None) -> int:
-        """Judge all captures of these pages that have bytes; return how many visits were recorded.
+        """Classify all captures of these pages that have bytes; return how many visits were recorded.
 
         Pages are noted as read portion by portion, so that after a kill only the rest has to be read.
         """
@@ -167,7 +167,7 @@ class PayloadClassifier:
         return classify_in_pool(self._pool, answer, None, self._base, detector=self._detector)
 
     def _visits(self, captures: CaptureColumns, keep: BoolArray, page: _Page) -> Iterator[_CaptureContent]:
-        """What the captures of a piece say; ``page`` is what the first page of the piece taught before."""
+        """The results of the captures of a batch; ``page`` is the state of its first page before."""
         outcome = outcomes_of(captures.status)
         for row in range(len(captures)):
             if row and captures.page[row] != captures.page[row - 1]:
@@ -188,7 +188,7 @@ class PayloadClassifier:
                 yield found
 
     def _judged(self, captures: CaptureColumns, row: int, page: _Page, outcome: Outcome) -> _CaptureContent | None:
-        """The visit of one capture, if there is anything to go by beyond what its digest said."""
+        """The visit of one capture, if its bytes give more than its digest."""
         time, digest = float(captures.time[row]), captures.digest[row]
         repeats = captures.mime[row] == REVISIT
         ours = captures.ours is not None and bool(captures.ours[row])
@@ -297,7 +297,7 @@ class PayloadClassifier:
 
 
 def _as_answer(capture: Capture, mime: str, time: float) -> Capture:
-    """The capture at another time; a payload without HTTP becomes an answer, so that it can be judged."""
+    """The capture at another time; a payload without HTTP becomes an HTTP response, so that it can be classified."""
     if capture.raw_head:
         return replace(capture, time=time)
     head = f"HTTP/1.1 200 OK\r\nContent-Type: {mime or 'application/octet-stream'}\r\n\r\n"
@@ -311,14 +311,14 @@ def _differ(digest: bytes, before: bytes) -> bool:
 
 
 def _changed_beyond(judgement: ChangeResult) -> ChangeResult:
-    """What was cut off has no bytes to compare, but the archive's digest of all of them tells that they changed."""
+    """Mark a truncated capture as changed: the archive's digest of the whole body differs."""
     if judgement.verdict != Verdict.UNCHANGED:
         return judgement
     return replace(judgement, verdict=Verdict.CHANGED, kinds=judgement.kinds | ChangeKind.CONTENT)
 
 
 def _learn(page: _Page, judgement: ChangeResult, time: float, digest: bytes) -> Validators:
-    """Take what an answered capture says as what is known from now on."""
+    """Make the version of an answered capture the state of its page."""
     if judgement.links_read:
         page.links_read_at = time
     validators = replace(

@@ -79,7 +79,7 @@ _DIGITS = 12
 
 
 class FileLocation(enum.StrEnum):
-    """Where captures lie, in words."""
+    """Where the bytes of captures are, in words."""
 
     HERE = "in WARC files at hand"
     OPEN = "in a WARC file that is still being written"
@@ -93,20 +93,20 @@ class FileLocation(enum.StrEnum):
 
 @dataclass(slots=True)
 class ArchiveFile:
-    """One file that captures lie in."""
+    """One file with captures."""
 
     path: Path
     name: str
     """What an index calls it."""
     ours: bool = True
-    """Whether it lies in the workspace, or somebody imported it by its own name."""
+    """Whether it is in the workspace, or was imported by its own name."""
     captures: int = 0
-    """How many were asked for."""
+    """Number of requested captures in it."""
     _where: FileLocation | None = field(default=None, repr=False)
 
     @property
     def where(self) -> FileLocation:
-        """Whether it is at hand. Looks at its first bytes, once."""
+        """Whether it can be read. Reads its first bytes, once."""
         if self._where is None:
             away = FileLocation.UNNAMED if has_file(self.path) else FileLocation.MISSING
             self._where = whereabouts(self.path) if self.ours else away
@@ -117,7 +117,7 @@ class ArchiveFiles:
     """The files of a workspace's captures, each with a name of its own. Grows with files, not with captures."""
 
     def __init__(self, warc_folder: Path, is_imported: Callable[[str], bool]) -> None:
-        """Files outside the folder are at hand only if somebody imported them by their own name."""
+        """Files outside the folder are read only if they were imported by their own name."""
         self._folder = warc_folder.resolve()
         self._is_imported = is_imported
         self._by_text: dict[str, ArchiveFile] = {}
@@ -126,7 +126,7 @@ class ArchiveFiles:
         self._nowhere = 0
 
     def name_of(self, file: str) -> str:
-        """What an index calls the file of one more capture, given as the store names it; empty if it lies in none."""
+        """The name in the index for the file of one more capture, given as the store names it; empty if it has none."""
         if not file:
             self._nowhere += 1
             return ""
@@ -135,7 +135,7 @@ class ArchiveFiles:
         return found.name
 
     def add_workspace(self) -> None:
-        """Take all WARC files of the workspace in, also those that no capture lies in."""
+        """Add all WARC files of the workspace, also those without captures."""
         for path in self._folder.glob("*.warc*"):
             if path.name.endswith((".warc", ".warc.gz")):
                 self._find(path.name)
@@ -145,7 +145,7 @@ class ArchiveFiles:
         return iter([self._by_path[path] for path in sorted(self._by_path)])
 
     def elsewhere(self) -> dict[FileLocation, int]:
-        """Captures that were asked for and do not lie in a WARC file at hand, by where they do."""
+        """The number of requested captures that are in no readable WARC file, by location."""
         counts = {FileLocation.NOWHERE: self._nowhere}
         for file in self:
             if file.where is not FileLocation.HERE:
@@ -153,7 +153,7 @@ class ArchiveFiles:
         return {where: count for where, count in counts.items() if count}
 
     def _find(self, text: str) -> ArchiveFile:
-        """An absolute path is a file we read; any other name lies in the workspace, if it leads nowhere else."""
+        """An absolute path is an imported file; any other name is in the workspace, unless it leads outside."""
         given = Path(text)
         path = given if ".." in given.parts else (self._folder / given).resolve()
         if path not in self._by_path:
@@ -225,7 +225,7 @@ def _stem(name: str) -> str:
 
 
 Progress = Callable[[str, int, int], None]
-"""Told what is being done, how much of it is done and how much there is."""
+"""Receives the task, the amount done and the total."""
 
 COMPOSITES = "quality/composites.json"
 """The path in a package of what is stated about pages with what they embed."""
@@ -246,7 +246,7 @@ class PackResult:
     """Lines of the index. Records that are no captures of pages have some too: robots.txt, descriptions."""
     pages: int = 0
     elsewhere: dict[FileLocation, int] = field(default_factory=dict)
-    """Captures of the store whose bytes are not in the package, by where they lie."""
+    """Captures of the store whose bytes are not in the package, by location."""
     repacked: int = 0
     """Files whose records were put into gzip members of their own, since nobody could replay them otherwise."""
     not_alone: int = 0
@@ -264,16 +264,16 @@ def pack(  # noqa: PLR0913 - from where, into what, and who is told
     on_bad: Callable[[InputError], None] = lambda _error: None,
     progress: Progress = lambda _what, _done, _all: None,
 ) -> PackResult:
-    """Write all WARC files that the store's captures lie in, and all of the workspace, into one package.
+    """Write all WARC files with captures of the store, and all of the workspace, into one package.
 
-    What is stated about captures of sites is in ``captures/``, and about pages with what they embed in ``quality/``.
+    Statements of site captures are in ``captures/``, those about composites in ``quality/``.
 
-    Files outside the workspace are packed under their last name, or one made from it where two have the same. Files
-    in a packing that few tools read are packed anew. Memory does not grow with captures; what has to wait does so in
-    temporary files beside the target.
+    Files outside the workspace are packed under their file name, or a variant of it if two have the same. Files in a
+    compression that few tools read are compressed again. Memory does not grow with captures; temporary files are
+    beside the target.
 
     Raises:
-        InputError: there is no WARC file at hand, or one cannot be read.
+        InputError: there is no WARC file, or one cannot be read.
         DiskFullError: there is no room; nothing is left behind.
     """
     files = ArchiveFiles(warc_folder, imported_into(store))
@@ -339,7 +339,7 @@ def sentences(packed: PackResult) -> Iterator[str]:
 
 @dataclass(slots=True)
 class _RunningPack:
-    """A sum that is told whenever it grows."""
+    """A sum that is reported whenever it grows."""
 
     tell: Callable[[int], None]
     total: int = 0

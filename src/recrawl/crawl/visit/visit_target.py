@@ -29,7 +29,7 @@ class FirstFetch:
 
     capture: Capture
     judgement: ChangeResult
-    """As far as one fetch can tell."""
+    """The result of the first fetch, before a confirmation."""
     conditional: bool
     """Whether the request carried validators."""
     requisites: tuple[Capture, ...] = ()

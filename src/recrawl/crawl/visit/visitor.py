@@ -150,7 +150,7 @@ class Visitor:
         self._pool = pool
 
     async def go(self, target: VisitTarget, not_after: float = math.inf) -> Result:
-        """Visit the target, or read the robots.txt that says whether we may. Never raises for remote failures.
+        """Visit the target, or read the robots.txt of its host first. Never raises for remote failures.
 
         While its IP address serves another request the target is deferred at once. So it is after ``not_after``
         (``Clock.elapsed``): the lease may have been lost.

@@ -184,7 +184,7 @@ class CrawlWorker:
         fits: FitRecipe | None = None,
         in_flight: BytesInFlight | None = None,
     ) -> None:
-        """``aside`` writes visits in a thread while the crawl goes on; without it the crawl waits for the disk.
+        """``aside`` is an executor that writes visits while the crawl continues; without it the crawl waits.
 
         With ``fits``, a subprocess makes every fit of more than a few pages; without, the event loop does and is
         blocked meanwhile. ``in_flight`` counts the bytes of responses in memory: while it is full no request starts.
@@ -265,7 +265,7 @@ class CrawlWorker:
         self._asleep: InterruptibleSleep[set[asyncio.Task[FinishedRequest | None]]] = InterruptibleSleep()
 
     async def get_ready(self, until: float = math.inf, tell: Callable[[str], None] = lambda _doing: None) -> None:
-        """Get ready, so that ``run`` can start at once; ``tell`` receives what it waits for.
+        """Load the pages and fit the policy, so that ``run`` can start at once; ``tell`` receives the progress.
 
         A small store is loaded here. For a large one a subprocess loads it: if an earlier fit wrote due times, the
         crawl starts with these meanwhile, whatever the size of the store; otherwise it waits for the first fit.

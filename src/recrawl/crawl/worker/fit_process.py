@@ -102,7 +102,7 @@ class FitProgress:
 
 @dataclass(frozen=True, slots=True)
 class FittedState:
-    """A replica is ready: its pickle, and where its large arrays lie in a file."""
+    """A replica is ready: its pickle, and the positions of its large arrays in a file."""
 
     pickled: bytes
     file: Path

@@ -67,7 +67,7 @@ class GroupCommit:
     ) -> None:
         """A visit waits for ``linger`` seconds, or until ``most`` visits wait.
 
-        ``aside`` waits for the disk while the crawl goes on; without it the crawl waits.
+        ``aside`` is an executor whose thread waits for the disk while the crawl continues; without it the crawl waits.
         """
         self._recorder = recorder
         self._politeness = politeness

@@ -1,11 +1,11 @@
 """Outages: of the network, of the disk or the store, and of a worker that died.
 
-**Network.** :class:`OutageDetector` tells a host that is down from a network outage of our own. One silent host proves
-nothing. Many silent hosts in a row, with no response from any other host in between, mean that we are offline. It would
-then be wrong to record thousands of failed visits, and useless to continue: unanswered pages are requested again later,
-one request at a time until one succeeds. Only silence counts: no DNS server answers, no route to the address, no
-connection in time. A host that refuses, sends invalid HTTP or has no DNS name was reached in some way. The time is an
-argument. :func:`is_well` says what one request tells about all pages of its host.
+**Network.** :class:`OutageDetector` separates hosts that are down from a network outage of our own. One silent host
+proves nothing. Many silent hosts in a row, with no response from any other host in between, mean that we are offline.
+It would then be wrong to record thousands of failed visits, and useless to continue: unanswered pages are requested
+again later, one request at a time until one succeeds. Only silence counts: no DNS server answers, no route to the
+address, no connection in time. A host that refuses, sends invalid HTTP or has no DNS name was reached in some way. The
+time is an argument. :func:`is_well` returns whether the result of one request means that its host works.
 
 **Disk and store.** :class:`StorageBackoff` waits and retries while the disk is full or the store is unreachable.
 Nothing is lost meanwhile: visits stay in memory until they are acknowledged, and no new request starts. A failure that
@@ -44,7 +44,7 @@ _OVERLOADED = (429, 502, 503, 504)
 
 
 def is_well(result: Result) -> bool | None:
-    """False if the host did not answer or is overloaded; ``None`` if the result says nothing about the host.
+    """False if the host did not answer or is overloaded; ``None`` if the result is no evidence on the host.
 
     A 500 is an answer: it concerns one page.
     """

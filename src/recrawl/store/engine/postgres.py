@@ -260,7 +260,7 @@ class PostgresDatabase:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turn what PostgreSQL says into what to do."""
+        """Turn errors of PostgreSQL into errors of the store, with a remedy."""
         try:
             yield
         except psycopg.errors.DiskFull as error:

@@ -68,7 +68,7 @@ from recrawl.store.store_values import (
 
 
 def set_source(session: DatabaseSession, pages: IntArray, method: str, options: str) -> None:
-    """Ask for these pages in this way from now on; without a method, as all pages are asked for."""
+    """Set the access method and options of these pages; without a method, the default access."""
     check_known(session, pages)
     distinct = np.unique(pages)
     if not len(distinct):
@@ -81,7 +81,7 @@ def set_source(session: DatabaseSession, pages: IntArray, method: str, options: 
 
 
 def sources(session: DatabaseSession, pages: IntArray | None) -> dict[int, tuple[str, str]]:
-    """Method and options of those of the pages, or of all, that are asked for in a way of their own."""
+    """Access method and options of those of these pages, or of all, that have their own."""
     if pages is None:
         rows = session.rows(session.statements.live.all_sources)
     elif not len(pages) or not session.rows(session.statements.live.any_source):
@@ -92,7 +92,7 @@ def sources(session: DatabaseSession, pages: IntArray | None) -> dict[int, tuple
 
 
 def set_control(session: DatabaseSession, name: str, value: str | None, now: float) -> None:
-    """Keep a value under a name. One taken back leaves its row, so that it shows when that was."""
+    """Store a control. A withdrawn control keeps its row, with the time of the withdrawal."""
     session.run(session.statements.live.set_control, name, value, now)
 
 
@@ -102,7 +102,7 @@ def controls(session: DatabaseSession) -> dict[str, str]:
 
 
 def controls_changed(session: DatabaseSession) -> float:
-    """When a control was last set or taken back; -inf if never."""
+    """When a control was last set or withdrawn; -inf if never."""
     [(changed,)] = session.rows(session.statements.live.controls_changed)
     return float("-inf") if changed is None else float(changed)
 
@@ -128,7 +128,7 @@ def latest_visits(session: DatabaseSession, limit: int, host: int | None) -> Vis
 
 
 def _time_of(session: DatabaseSession, wanted: int, host: int | None) -> float:
-    """The time of the last of so many latest records; -inf if there are no more."""
+    """The time of the earliest of the latest N records; -inf if there are fewer."""
     times = np.empty(0)
     for segment, last in _segments(session):
         if len(times) == wanted and last < times[-1]:
@@ -197,7 +197,7 @@ def _recorded(session: DatabaseSession) -> tuple[int, int, int]:
 
 
 def _standing(session: DatabaseSession) -> tuple[int, int, int]:
-    """Imports judge visits again and take some back, others are misdated: each has to be looked at. O(visits)."""
+    """Count visits one by one: imports reclassify and withdraw visits, and others are misdated. O(visits)."""
     return _counted(standing_observations(session, VisitSelection()))
 
 
@@ -215,7 +215,7 @@ class SqlArchives:
     _database: Database
 
     def captures(self, pages: IntArray) -> list[CaptureRecord]:
-        """Where the captures of these pages lie."""
+        """The locations of the captures of these pages."""
         return self._database.read(lambda session: recording.captures_of(session, pages))
 
     def add_captures(
@@ -243,11 +243,11 @@ class SqlArchives:
         return self._database.read(lambda session: recording.capture_offsets(session, file))
 
     def unjudged(self) -> IntArray:
-        """Pages whose captures wait for judgement."""
+        """Pages with captures that are not classified yet."""
         return self._database.read(lambda session: archives.waiting(session, session.statements.unjudged))
 
     def set_judged(self, pages: IntArray) -> None:
-        """The captures of these pages have been judged."""
+        """Mark the captures of these pages as classified."""
         self._database.write(lambda session: archives.wait_no_more(session, session.statements.drop_unjudged, pages))
 
     def unread(self, files: Sequence[str] | None = None) -> IntArray:
@@ -261,7 +261,7 @@ class SqlArchives:
         return [file for (file,) in self._database.read(lambda session: session.rows(session.statements.unread_files))]
 
     def set_read(self, pages: IntArray) -> None:
-        """The archived bytes of these pages have been read."""
+        """Mark the archived bytes of these pages as read."""
         self._database.write(lambda session: archives.wait_no_more(session, session.statements.drop_unread, pages))
 
     def add_mementos(self, page: IntArray, time: FloatArray, question: int, uri: Sequence[str]) -> None:
@@ -291,7 +291,7 @@ class SqlArchives:
         self._database.write(lambda session: session.run(session.statements.retry_mementos, question))
 
     def resources(self, pages: IntArray | None = None) -> IntArray:
-        """Imported pages that are not to come back to."""
+        """Imported pages that are not revisited."""
         return self._database.read(lambda session: archives.resources(session, pages))
 
     def set_resources(self, pages: IntArray, are: BoolArray) -> None:
@@ -299,11 +299,11 @@ class SqlArchives:
         self._database.write(lambda session: archives.set_resources(session, pages, are))
 
     def add_claims(self, claims: ClaimColumns, mark: ImportMark | None = None) -> int:
-        """Note what sites say about their changes."""
+        """Store claims of sites about their changes."""
         return self._database.write(lambda session: archives.add_claims(session, claims, mark))
 
     def claims(self, pages: IntArray) -> ClaimColumns:
-        """What was said about these pages."""
+        """The claims about these pages."""
         return self._database.read(lambda session: archives.claims_of(session, pages))
 
     def set_import_mark(self, mark: ImportMark) -> None:
@@ -349,7 +349,7 @@ class SqlCaptureIndex:
         return self._database.read(lambda session: int(session.rows(session.statements.last_page)[0][0]))
 
     def drop_captures(self, page: IntArray, time: FloatArray) -> int:
-        """Forget captures that an archive told of."""
+        """Delete captures that were imported from the index of an archive."""
         return self._database.write(lambda session: archives.drop_captures(session, page, time))
 
 
@@ -366,7 +366,7 @@ class SqlStore(SqlArchives, SqlCaptureIndex, SqlRobots, SqlChecks):
         ids = self._database.read(lambda session: discovery.known(session, list(pages)))
         new = {name: found for name, found in pages.items() if name not in ids}
         if new:  # known pages cost no write, and do not wait for one
-            heard = discovery.first_heard(new, names, now)
+            heard = discovery.first_found(new, names, now)
             ids |= self._database.write(lambda session: discovery.add(session, new, heard, importance))
         return np.array([discovery.NO_PAGE if name is None else ids[name] for name in names], np.int64)
 
@@ -383,7 +383,7 @@ class SqlStore(SqlArchives, SqlCaptureIndex, SqlRobots, SqlChecks):
         return self._database.read(lambda session: discovery.urls(session, pages))
 
     def validators(self, pages: IntArray) -> list[Validators]:
-        """What each page last said about its version."""
+        """The validators of each page at its last answer."""
         return self._database.read(lambda session: discovery.validators(session, pages))
 
     def set_importance(self, pages: IntArray, importance: FloatArray) -> None:
@@ -392,7 +392,7 @@ class SqlStore(SqlArchives, SqlCaptureIndex, SqlRobots, SqlChecks):
 
     def set_gone(self, pages: IntArray, gone: BoolArray) -> None:
         """Note whether pages are gone."""
-        differ = self._database.read(lambda session: discovery.said_otherwise(session, pages, gone))
+        differ = self._database.read(lambda session: discovery.gone_differs(session, pages, gone))
         if bool(differ.any()):
             self._database.write(lambda session: discovery.set_gone(session, pages[differ], gone[differ]))
 
@@ -405,7 +405,7 @@ class SqlStore(SqlArchives, SqlCaptureIndex, SqlRobots, SqlChecks):
         return self._database.read(lambda session: discovery.hosts(session, hosts))
 
     def set_host(self, hosts: IntArray, *, ready_at: FloatArray | None = None, delay: FloatArray | None = None) -> None:
-        """Set when hosts may be asked again, or how long they rest."""
+        """Set when the next request to hosts may start, or the pause after each request."""
 
         def work(session: DatabaseSession) -> None:
             if ready_at is not None:
@@ -432,7 +432,7 @@ class SqlStore(SqlArchives, SqlCaptureIndex, SqlRobots, SqlChecks):
         self._database.write(lambda session: recording.record(session, visits, **more))
 
     def record_ahead(self, visits: Visits, **more: Unpack[VisitFacts]) -> Callable[[], object]:
-        """As :meth:`record`, but for what waits: that is left to what is returned, which a thread may call."""
+        """As :meth:`record`, without the wait for the disk: the returned function waits, also in a thread."""
         return self._database.write_ahead(lambda session: recording.record(session, visits, **more))
 
     def visits(
@@ -470,7 +470,7 @@ class SqlStore(SqlArchives, SqlCaptureIndex, SqlRobots, SqlChecks):
         return self._database.read(lambda session: latest_visits(session, limit, host))
 
     def repair_ahead(self, now: float, *, lease_time: float) -> AheadOfClock:
-        """Mark and repair what lies ahead of the clock."""
+        """Mark and repair what is dated after the clock."""
         return self._database.write(lambda session: recording.repair_ahead(session, now, lease_time))
 
     def misdated(self) -> MisdatedVisits:
@@ -492,7 +492,7 @@ class SqlStore(SqlArchives, SqlCaptureIndex, SqlRobots, SqlChecks):
         return self._database.time()
 
     def withdraw(self, page: IntArray, time: FloatArray) -> None:
-        """Take visits back."""
+        """Withdraw visits."""
         if len(page):
             self._database.write(lambda session: history.withdraw(session, page, time))
 
@@ -515,7 +515,7 @@ class SqlStore(SqlArchives, SqlCaptureIndex, SqlRobots, SqlChecks):
         return self._database.read(lambda session: learned_state.failing(session, limit, host))
 
     def fingerprints(self, pages: IntArray) -> list[bytes]:
-        """What each page looked like."""
+        """The fingerprint of each page."""
         return self._database.read(lambda session: learned_state.fingerprints(session, pages))
 
     def noise(self, hosts: IntArray | None = None) -> NoiseCounts:
@@ -531,23 +531,23 @@ class SqlStore(SqlArchives, SqlCaptureIndex, SqlRobots, SqlChecks):
         self._database.write(lambda session: learned_state.trim_noise(session, host, parts, pages))
 
     def set_source(self, pages: IntArray, method: str, options: str = "{}") -> None:
-        """Set how pages are asked for."""
+        """Set the access method of pages."""
         self._database.write(lambda session: set_source(session, pages, method, options))
 
     def sources(self, pages: IntArray | None = None) -> dict[int, tuple[str, str]]:
-        """How those of the pages are asked for that have a way of their own."""
+        """The access methods of those of these pages that have one."""
         return self._database.read(lambda session: sources(session, pages))
 
     def set_control(self, name: str, value: str | None, now: float) -> None:
-        """Tell whoever runs something."""
+        """Set or withdraw a control, which running workers read."""
         self._database.write(lambda session: set_control(session, name, value, now))
 
     def controls(self) -> dict[str, str]:
-        """What was told."""
+        """The controls in force."""
         return self._database.read(controls)
 
     def controls_changed(self) -> float:
-        """When something was last told."""
+        """When a control was last set or withdrawn."""
         return self._database.read(controls_changed)
 
     def record_links(self, source: IntArray, target: IntArray, time: FloatArray) -> None:
@@ -562,18 +562,18 @@ class SqlStore(SqlArchives, SqlCaptureIndex, SqlRobots, SqlChecks):
     def lease(  # noqa: PLR0913 - who, when, and how much
         self, worker: str, now: float, limit: int, *, per_host: int = 1, ttl: float, share: tuple[int, int] = (0, 1)
     ) -> LeasedPages:
-        """Take pages that are due, earliest first."""
+        """Lease pages that are due, earliest first."""
         return self._database.write(
             lambda session: page_leases.lease(session, worker, now, limit, per_host=per_host, ttl=ttl, share=share),
             lasting=False,
         )
 
     def renew(self, worker: str, now: float, *, ttl: float, pages: IntArray | None = None) -> int:
-        """Keep leases for longer."""
+        """Extend leases."""
         return self._database.write(lambda session: page_leases.renew(session, worker, now, ttl, pages), lasting=False)
 
     def acknowledge(self, worker: str, pages: IntArray | None = None) -> int:
-        """Give back leases without a visit."""
+        """Return leases without a visit."""
 
         def work(session: DatabaseSession) -> int:
             mine = page_leases.held_pages(session, worker) if pages is None else pages
@@ -582,17 +582,17 @@ class SqlStore(SqlArchives, SqlCaptureIndex, SqlRobots, SqlChecks):
         return self._database.write(work, lasting=False)
 
     def hold_host(self, worker: str, host: int, now: float, *, ttl: float) -> HostHold:
-        """Take a host for a request that is for none of its pages."""
+        """Reserve a host for a request that belongs to no page."""
         return self._database.write(
             lambda session: page_leases.hold_host(session, worker, host, now, ttl), lasting=False
         )
 
     def free_host(self, worker: str, host: int, page: int, ready: float) -> None:
-        """Give back what ``hold_host`` took."""
+        """Release a host that ``hold_host`` reserved."""
         self._database.write(lambda session: page_leases.free_host(session, worker, host, page, ready), lasting=False)
 
     def release_worker(self, worker: str, now: float, *, pause: float, unless: tuple[str, str] | None = None) -> int:
-        """Free what a dead worker had leased."""
+        """Release all leases of a dead worker."""
 
         def work(session: DatabaseSession) -> int:
             if unless is not None and controls(session).get(unless[0]) != unless[1]:
@@ -668,7 +668,7 @@ class SqlStore(SqlArchives, SqlCaptureIndex, SqlRobots, SqlChecks):
         return self._database.read(lambda session: site_captures.log_of(session, capture))
 
     def site_steps(self, capture: int, every: int) -> list[SiteStep]:
-        """One of so many steps of a capture."""
+        """Every N-th step of a site capture, with N = ``every``."""
         return self._database.read(lambda session: site_captures.some_steps(session, capture, every))
 
     def site_counts(self, capture: int) -> SiteCounts:
@@ -714,7 +714,7 @@ class SqlStore(SqlArchives, SqlCaptureIndex, SqlRobots, SqlChecks):
         return self._database.read(lambda session: browse.host_counts(session, now))
 
     def close(self) -> None:
-        """Let go of the files and connections."""
+        """Close files and connections."""
         self._database.close()
 
     def __enter__(self) -> Self:

@@ -41,7 +41,7 @@ CACHE_KIB = 65_536
 CHECKPOINT_BLOCKS = 16_384
 """Blocks of 4 KiB that gather in the write-ahead log before they go into the file: 64 MiB."""
 STEPS_A_LOOK = 20_000
-"""Steps of SQLite's machine between two looks at the time, where a read is limited: about a millisecond."""
+"""Steps of SQLite's virtual machine between two checks of the time limit of a read: about a millisecond."""
 
 
 _one_opens = threading.Lock()
@@ -195,7 +195,7 @@ class SqliteDatabase:
 
     @contextmanager
     def _told_of_disk(self) -> Iterator[None]:
-        """Explain what the disk says.
+        """Explain an error of the disk.
 
         Where it failed once, a second try tells nothing of what it did not keep: so the log is emptied into the file
         before more is written.
@@ -339,7 +339,7 @@ def _full(path: Path) -> DiskFullError:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turn what SQLite says into what to do."""
+    """Turn errors of SQLite into errors of the store, with a remedy."""
     try:
         yield
     except apsw.FullError as error:
