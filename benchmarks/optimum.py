@@ -19,7 +19,7 @@ import numpy as np
 from figures import note, options_of
 
 from recrawl.model import FloatArray, IntArray, Pages, Visits
-from recrawl.schedule.learning.last_visits import LastVisits
+from recrawl.schedule.learning.observation_columns import LastVisits
 from recrawl.schedule.objectives import FreshnessObjective
 from recrawl.schedule.policies.fixed_interval import Uniform
 from recrawl.schedule.policies.valued import ValuedPolicy

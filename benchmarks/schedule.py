@@ -30,9 +30,8 @@ from recrawl.schedule.frontier.host_frontier import Frontier
 from recrawl.schedule.objectives import ARCHIVE, FreshnessObjective
 from recrawl.schedule.politeness.host_politeness import Politeness, PolitenessRules
 from recrawl.schedule.price import due_times, known_rates
-from recrawl.schedule.price.budget_price import allocate
+from recrawl.schedule.price.budget_price import allocate, allocate_by_host
 from recrawl.schedule.price.due_times import VisitDemand
-from recrawl.schedule.price.host_prices import allocate_by_host
 from recrawl.schedule.price.known_rates import LAWS, KnownRates, freshness_rates
 from recrawl.schedule.price.ranking import best, index
 from recrawl.time import DAY, HOUR

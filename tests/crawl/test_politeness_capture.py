@@ -9,8 +9,7 @@ import numpy as np
 from recrawl.crawl.site_capture.capture_order import CaptureOrder
 from recrawl.crawl.visit.scope import ScopeKind, ScopeRules
 from recrawl.fetch.http.dns import HostResolver, IpGate
-from recrawl.schedule.politeness.host_politeness import PolitenessRules
-from recrawl.schedule.politeness.ip_limiter import IpLimiter, IpLimits
+from recrawl.schedule.politeness.host_politeness import IpLimiter, IpLimits, PolitenessRules
 from recrawl.time import VirtualClock
 
 PAUSE = 25.0

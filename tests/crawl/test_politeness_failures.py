@@ -24,8 +24,7 @@ from recrawl.model import Capture, Outcome
 from recrawl.model.visits import NO_CONNECTION, NO_NAME, NOT_ALLOWED
 from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
 from recrawl.schedule.policies.fixed_interval import FixedInterval
-from recrawl.schedule.politeness.host_politeness import Politeness, PolitenessRules
-from recrawl.schedule.politeness.ip_limiter import IpLimiter, IpLimits
+from recrawl.schedule.politeness.host_politeness import IpLimiter, IpLimits, Politeness, PolitenessRules
 from recrawl.store.open import open_store
 from recrawl.time import DAY, HOUR, MINUTE, VirtualClock
 

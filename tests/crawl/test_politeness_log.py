@@ -26,8 +26,7 @@ from recrawl.crawl.worker.crawl_worker import WorkerPace
 from recrawl.formats.crawl_log import parse_line
 from recrawl.model import Outcome
 from recrawl.schedule.policies.fixed_interval import FixedInterval
-from recrawl.schedule.politeness.host_politeness import PolitenessRules
-from recrawl.schedule.politeness.ip_limiter import IpLimits
+from recrawl.schedule.politeness.host_politeness import IpLimits, PolitenessRules
 from recrawl.store.open import open_store
 from recrawl.time import to_http_date
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
-from recrawl.estimate import confidence, mle
+from recrawl.estimate import mle
 from recrawl.model import Histories
 from recrawl.model.arrays import offsets_of
 
@@ -34,7 +34,7 @@ observation = st.tuples(gap, st.booleans())
 @settings(deadline=None)
 def test_the_ends_are_where_the_likelihood_has_fallen_so_far(rows, level):
     histories = ragged(rows)
-    low, high = confidence.likelihood_ratio(histories, level)
+    low, high = mle.likelihood_ratio(histories, level)
     best = mle.rates(histories)
     fall = special.ndtri((1 + level) / 2) ** 2 / 2
     for i, row in enumerate(rows):
@@ -58,19 +58,19 @@ def test_the_ends_are_where_the_likelihood_has_fallen_so_far(rows, level):
 @settings(deadline=None)
 def test_intervals_are_never_nan_and_scale_with_time(rows, factor):
     histories, scaled = ragged(rows), ragged([[(g * factor, flag) for g, flag in row] for row in rows])
-    interval = confidence.likelihood_ratio(histories)
+    interval = mle.likelihood_ratio(histories)
     assert not np.isnan(interval.low).any()
     assert not np.isnan(interval.high).any()
     assert (interval.low <= interval.high).all()
     assert (interval.low >= 0).all()
-    base, other = confidence.likelihood_ratio(histories), confidence.likelihood_ratio(scaled)
+    base, other = mle.likelihood_ratio(histories), mle.likelihood_ratio(scaled)
     np.testing.assert_allclose(other.low * factor, base.low, rtol=1e-6)
     np.testing.assert_allclose(other.high * factor, base.high, rtol=1e-6)
 
 
 def test_the_rule_of_three_and_its_mirror():
     histories = ragged([[(50.0, False), (50.0, False)], [(10.0, True)], []])
-    low, high = confidence.likelihood_ratio(histories, 0.95)
+    low, high = mle.likelihood_ratio(histories, 0.95)
     np.testing.assert_allclose(high, [-np.log(0.05) / 100, np.inf, np.inf])
     np.testing.assert_allclose(low, [0.0, -np.log(0.95) / 10, 0.0])
 
@@ -78,13 +78,13 @@ def test_the_rule_of_three_and_its_mirror():
 def test_a_wider_level_gives_a_wider_interval():
     histories = ragged([[(1.0, True), (2.0, False), (7.0, True), (3.0, False)]])
     rate = mle.rates(histories)
-    narrow, wide = (confidence.likelihood_ratio(histories, level) for level in (0.5, 0.95))
+    narrow, wide = (mle.likelihood_ratio(histories, level) for level in (0.5, 0.95))
     assert wide.low[0] < narrow.low[0] < rate[0] < narrow.high[0] < wide.high[0]
 
 
 def test_the_most_informative_gap():
     x = np.linspace(0.5, 3.0, 2001)
-    says = confidence.information(ragged([[(gap, True)] for gap in x]), np.ones(len(x)))
+    says = mle.information(ragged([[(gap, True)] for gap in x]), np.ones(len(x)))
     assert says.max() == pytest.approx(0.648, abs=5e-4)
     assert x[says.argmax()] == pytest.approx(1.594, abs=2e-3)
 
@@ -99,7 +99,7 @@ def test_nine_of_ten_intervals_hold_the_truth(observations):
     nothing = np.full(pages, np.nan)
     offsets = np.arange(pages + 1) * observations
     histories = Histories(np.arange(pages), offsets, gaps.ravel(), changed.ravel(), nothing, nothing, nothing)
-    low, high = confidence.likelihood_ratio(histories, 0.9)
+    low, high = mle.likelihood_ratio(histories, 0.9)
     held = np.mean((low <= rate) & (rate <= high))
     assert 0.88 < held < 0.97
 
@@ -107,4 +107,4 @@ def test_nine_of_ten_intervals_hold_the_truth(observations):
 @pytest.mark.parametrize("level", [0.0, 1.0, -1.0, float("nan")])
 def test_a_level_that_is_none_is_refused(level):
     with pytest.raises(ValueError, match="level of confidence"):
-        confidence.likelihood_ratio(ragged([[(1.0, True)]]), level)
+        mle.likelihood_ratio(ragged([[(1.0, True)]]), level)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.estimate.posterior import dated_posterior
+from recrawl.estimate.posterior import posterior_estimators
 from recrawl.estimate.signals import exact_times, source_trust
 from recrawl.estimate.signals.source_trust import SourceStatements, SourceTrust
 from recrawl.model import Histories, Visits
@@ -137,7 +137,7 @@ HEARD = np.ones(1)
 def dated(histories, page, time, changed_at, weight=HEARD):
     """(gap, days from the change to the look) of what statements date, in days."""
     said = SourceStatements(np.asarray(page), np.asarray(time) * DAY, np.asarray(changed_at) * DAY)
-    found = dated_posterior.dates(histories, said, weight)
+    found = posterior_estimators.dates(histories, said, weight)
     return list(zip(found.gap.tolist(), (found.age / DAY).tolist(), strict=True))
 
 
@@ -174,10 +174,10 @@ def test_strange_statements_are_no_statements():
     said = SourceStatements(
         page, np.array([2e9, np.nan, 2e9, 2e9, 1e9]), np.array([-np.inf, 1.5e9, np.nan, 1.5e9, 0.9e9])
     )
-    found = dated_posterior.dates(histories, said, np.ones(2))
+    found = posterior_estimators.dates(histories, said, np.ones(2))
     assert (found.row.tolist(), found.gap.tolist(), found.age.tolist()) == (
         [1],
         [source_trust.BEFORE_ALL_OBSERVATIONS],
         [1e8],
     )
-    assert len(dated_posterior.dates(Histories.concatenate([]), said, np.empty(0)).row) == 0
+    assert len(posterior_estimators.dates(Histories.concatenate([]), said, np.empty(0)).row) == 0

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from recrawl.estimate import mle
 from recrawl.estimate.estimator import RateEvidence
 from recrawl.estimate.posterior import grid_posterior
-from recrawl.estimate.posterior.dated_posterior import DatedPosterior, trusted_dates
-from recrawl.estimate.posterior.posterior_estimators import Posterior
+from recrawl.estimate.posterior.posterior_estimators import DatedPosterior, Posterior, trusted_dates
 from recrawl.estimate.signals.exact_times import MOMENT, as_dated, exact_times_as_observations
 from recrawl.estimate.signals.source_trust import SourceStatements
 from recrawl.model import GridBelief, Histories, Visits

@@ -9,8 +9,7 @@ from recrawl.estimate.operational import cluster_intensity, operational_factors
 from recrawl.estimate.operational.cluster_intensity import ClusterIntensity
 from recrawl.estimate.operational.factor_state import FactorState, PageGroups, TimeFactor, choose, fit
 from recrawl.estimate.operational.operational_factors import AGE_PRIOR, RANGE, ClosedGaps, expect, known_births
-from recrawl.estimate.operational.operational_tables import CalendarTable, WeekTable
-from recrawl.estimate.operational.operational_time import OperationalTime
+from recrawl.estimate.operational.operational_time import CalendarTable, OperationalTime, WeekTable
 from recrawl.model import Histories, Visits
 from recrawl.simulate.change_processes import BurstProcess, EventTimes, PoissonProcess, RhythmicProcess
 from recrawl.simulate.sampling import IrregularVisits, PageTruth, RegularVisits, VisitSchedule, sample

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.estimate.operational import cluster_intensity, operational_factors, operational_tables, operational_time
+from recrawl.estimate.operational import cluster_intensity, operational_factors, operational_time
 from recrawl.estimate.operational.cluster_intensity import BIN, ClusterIntensity
 from recrawl.estimate.operational.operational_factors import ClosedGaps
 from recrawl.estimate.operational.operational_time import OperationalTime
@@ -17,7 +17,7 @@ from recrawl.schedule.learning.page_clocks import PageClocks
 from recrawl.time import DAY
 
 pytestmark = pytest.mark.skipif(not can_compile(), reason="numba is not installed")
-MODULES = (operational_time, operational_tables, cluster_intensity, page_clocks)
+MODULES = (operational_time, cluster_intensity, page_clocks)
 START = 1.7e9
 
 

@@ -5,8 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.estimate.operational.operational_tables import CalendarTable, StepTable, WeekTable
-from recrawl.estimate.operational.operational_time import OperationalTime, detected_before
+from recrawl.estimate.operational.operational_time import (
+    CalendarTable,
+    OperationalTime,
+    StepTable,
+    WeekTable,
+    detected_before,
+)
 from recrawl.model import Histories, Visits
 from recrawl.time import DAY, HOUR, WEEK
 

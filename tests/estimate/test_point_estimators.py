@@ -7,18 +7,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.estimate import bias_reduced, mle, moment, naive, natural_gradient
+from recrawl.estimate import mle
 from recrawl.estimate.estimator import RateEvidence, estimate
 from recrawl.estimate.estimators import POINT_ESTIMATORS, at_site_level
-from recrawl.estimate.interpolated import interpolate, update_model
-from recrawl.estimate.natural_gradient import OnlineRates
+from recrawl.estimate.mle import interpolate, update_model
+from recrawl.estimate.point_estimators import (
+    OnlineRates,
+    bias_reduced_rates,
+    fit_online,
+    fold_online,
+    fold_online_by_numpy,
+    lln_rates,
+    moment_rates,
+    naive_rates,
+    update_online,
+)
 from recrawl.estimate.point_evidence import pooled_rate, sound
 from recrawl.estimate.posterior.gamma_posterior import UNKNOWN_RATE
 from recrawl.model import ChangeKind, Histories, Visits
 from recrawl.model.arrays import offsets_of
 
-FORMULAS = [naive.rates, bias_reduced.rates, mle.rates, moment.rates, moment.rates_lln]
-MONOTONE = [naive.rates, bias_reduced.rates, moment.rates, moment.rates_lln]
+FORMULAS = [naive_rates, bias_reduced_rates, mle.rates, moment_rates, lln_rates]
+MONOTONE = [naive_rates, bias_reduced_rates, moment_rates, lln_rates]
 NAMES = [
     "naive",
     "naive-interpolated",
@@ -108,7 +118,7 @@ def test_one_more_change_never_lowers_the_likeliest_rate_while_a_quiet_gap_is_le
         assert after >= before * (1 - 1e-12)
 
 
-@pytest.mark.parametrize("formula", [*FORMULAS, interpolate, lambda h: natural_gradient.fit(h, np.ones(len(h)))])
+@pytest.mark.parametrize("formula", [*FORMULAS, interpolate, lambda h: fit_online(h, np.ones(len(h)))])
 @pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf, -np.inf])
 def test_a_gap_that_is_none_is_refused_with_its_page(formula, bad):
     with pytest.raises(ValueError, match="page 101 has a gap of"):
@@ -139,17 +149,17 @@ def test_a_million_looks_at_one_page_and_doubled_visits(estimator):
 
 def test_worked_numbers():
     half = ragged([[(5.0, True), (5.0, False)]])
-    assert moment.rates(half)[0] == pytest.approx(np.log(2) / 5, rel=1e-14)
-    assert moment.rates(ragged([[(5.0, False)]]))[0] == pytest.approx(-np.log(0.75) / 5, rel=1e-14)
-    assert moment.rates(ragged([[(5.0, True)]]))[0] == pytest.approx(-np.log(0.25) / 5, rel=1e-14)
-    assert moment.rates_lln(half)[0] == pytest.approx(0.2 * 1 / 2)
-    assert naive.rates(half)[0] == 0.1
+    assert moment_rates(half)[0] == pytest.approx(np.log(2) / 5, rel=1e-14)
+    assert moment_rates(ragged([[(5.0, False)]]))[0] == pytest.approx(-np.log(0.75) / 5, rel=1e-14)
+    assert moment_rates(ragged([[(5.0, True)]]))[0] == pytest.approx(-np.log(0.25) / 5, rel=1e-14)
+    assert lln_rates(half)[0] == pytest.approx(0.2 * 1 / 2)
+    assert naive_rates(half)[0] == 0.1
 
 
 @given(st.lists(st.tuples(gap, st.booleans()), min_size=1, max_size=15))
 @settings(deadline=None)
 def test_the_moment_estimator_expects_the_changes_it_saw(one):
-    rate = moment.rates(ragged([one]))[0]
+    rate = moment_rates(ragged([one]))[0]
     expected = sum(-np.expm1(-rate * g) for g, _ in one)
     seen = np.clip(sum(flag for _, flag in one), 0.25, len(one) - 0.25)
     assert expected == pytest.approx(seen, rel=1e-9)
@@ -199,7 +209,7 @@ def test_site_level_is_one_row_a_site():
     assert sites.histories.changed.tolist() == [True, False]
     assert [level.tolist() for level in sites.levels] == [[9, 4]]
     assert sites.kind == ChangeKind.TEXT
-    assert naive.rates(at_site_level(evidence).histories).tolist() == [0.0, 0.1]
+    assert naive_rates(at_site_level(evidence).histories).tolist() == [0.0, 0.1]
 
 
 # -- online ------------------------------------------------------------------------------------
@@ -209,13 +219,13 @@ def test_site_level_is_one_row_a_site():
 @settings(deadline=None)
 def test_streaming_and_batch_are_the_same(rows, start):
     histories = ragged(rows)
-    batch = natural_gradient.fit(histories, np.full(len(rows), start))
+    batch = fit_online(histories, np.full(len(rows), start))
     stream = OnlineRates.starting_at(np.full(len(rows), start))
     longest = max((len(one) for one in rows), default=0)
     for k in range(longest):  # the k-th look at every page that has one, as a crawl would bring them
         now = [(i, *one[k]) for i, one in enumerate(rows) if len(one) > k]
         index, gaps, flags = (np.array(column) for column in zip(*now, strict=True))
-        natural_gradient.update(stream, index, gaps, flags)
+        update_online(stream, index, gaps, flags)
     np.testing.assert_allclose(stream.log_rate, batch.log_rate, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(stream.information, batch.information, rtol=1e-12)
 
@@ -226,15 +236,15 @@ def test_the_online_kernel_is_the_numpy_path():
     rows, gaps, flags = rng.integers(0, 60, 5000), rng.exponential(5.0, 5000), rng.random(5000) < 0.5
     rows[:1000] = 7  # one page with many more looks than the others
     states = [OnlineRates.starting_at(np.full(60, 0.2)) for _ in range(2)]
-    natural_gradient.fold(states[0].log_rate, states[0].information, rows, gaps, flags)
-    natural_gradient.fold_by_numpy(states[1].log_rate, states[1].information, rows, gaps, flags)
+    fold_online(states[0].log_rate, states[0].information, rows, gaps, flags)
+    fold_online_by_numpy(states[1].log_rate, states[1].information, rows, gaps, flags)
     np.testing.assert_allclose(states[0].log_rate, states[1].log_rate, rtol=1e-10)
     np.testing.assert_allclose(states[0].information, states[1].information, rtol=1e-10)
 
 
 def test_one_online_step_by_hand():
     state = OnlineRates.starting_at(np.array([1.0, 1.0]))
-    natural_gradient.update(state, np.array([0, 1]), np.array([1.0, 9.0]), np.array([True, False]))
+    update_online(state, np.array([0, 1]), np.array([1.0, 9.0]), np.array([True, False]))
     pull = 1 / np.expm1(1.0)
     assert state.log_rate[0] == pytest.approx(pull / (1 + pull))
     assert state.log_rate[1] == -1.5  # the step is −9/I, cut
@@ -244,5 +254,5 @@ def test_one_online_step_by_hand():
 def test_a_bad_gap_in_a_stream_is_refused_with_its_row():
     state = OnlineRates.starting_at(np.ones(3))
     with pytest.raises(ValueError, match="row 2"):
-        natural_gradient.update(state, np.array([0, 2]), np.array([1.0, 0.0]), np.array([True, False]))
+        update_online(state, np.array([0, 2]), np.array([1.0, 0.0]), np.array([True, False]))
     assert state.log_rate.tolist() == [0.0, 0.0, 0.0]

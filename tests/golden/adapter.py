@@ -20,16 +20,16 @@ from recrawl.capture import (
 )
 from recrawl.capture.strategy import LinkGraph, walk
 from recrawl.detect import classify_change, known_after
-from recrawl.estimate import bias_reduced, mle, rate_classes
-from recrawl.estimate.interpolated import interpolate, update_model
+from recrawl.estimate import mle
+from recrawl.estimate.mle import interpolate, update_model
+from recrawl.estimate.point_estimators import bias_reduced_rate
 from recrawl.estimate.signals import changefreq_prior, exact_times
 from recrawl.model import UNCOUNTED, Capture, Histories, Pages, Verdict, Visits
 from recrawl.plan import crawl_time
 from recrawl.predict import static_features
 from recrawl.predict.look_back_look_around import link_targets, look_back_look_around
 from recrawl.predict.related_pages import RelatedPages
-from recrawl.schedule.policies import datamonitor_rules, hacs_policy
-from recrawl.schedule.policies.historic_classes import historic_classes
+from recrawl.schedule.policies import datamonitor_rules, hacs_policy, historic_classes
 from recrawl.schedule.policies.policy_registry import ORACLES, POLICIES
 from recrawl.time import DAY
 from recrawl_lab.trials import bin_trial
@@ -80,7 +80,7 @@ def lambda_mle(tc, tu):
 
 @golden("hacs.lambda_bias_reduced")
 def lambda_bias_reduced(X, n, T):  # noqa: N803 - the paper's letters
-    return bias_reduced.rate(X, n, T)
+    return bias_reduced_rate(X, n, T)
 
 
 def captures(times, new):
@@ -221,17 +221,19 @@ def directory_level(url):
     return static_features.directory_level(url)
 
 
-CLASSES = {"table2": rate_classes.TABLE_2, "table4": rate_classes.TABLE_4}
+CLASSES = {"table2": historic_classes.TABLE_2, "table4": historic_classes.TABLE_4}
 
 
 @golden("barbosa.historic_step")
 def historic_step(classes, cls, changes, visits):
-    return rate_classes.reclassified(CLASSES[classes], np.array([cls]), np.array([changes]), np.array([visits]))[0]
+    return historic_classes.reclassified(CLASSES[classes], np.array([cls]), np.array([changes]), np.array([visits]))[0]
 
 
 @golden("barbosa.historic_run")
 def historic_run(classes, start, change_days, horizon):
-    policy = historic_classes(classes=CLASSES[classes], first_class=lambda pages: np.full(len(pages), start))
+    policy = historic_classes.historic_classes(
+        classes=CLASSES[classes], first_class=lambda pages: np.full(len(pages), start)
+    )
     page, visits = np.array([0]), []
     for time, changed, _ in simulated(policy, floats(change_days) * DAY, horizon * DAY):
         visits.append([round(time / DAY), policy.state(page, "class")[0], int(changed)])
@@ -240,12 +242,12 @@ def historic_run(classes, start, change_days, horizon):
 
 @golden("barbosa.bayes_update")
 def bayes_update(prior, intervals, elapsed, changed):
-    return rate_classes.updated(floats(prior), floats(intervals), elapsed, changed=changed)
+    return historic_classes.updated(floats(prior), floats(intervals), elapsed, changed=changed)
 
 
 @golden("barbosa.kmeans_1d")
 def kmeans_1d(values, k):
-    found = rate_classes.kmeans_1d(values, k)
+    found = historic_classes.kmeans_1d(values, k)
     return {"centers": found.centres, "labels": found.labels, "sse": found.squares}
 
 

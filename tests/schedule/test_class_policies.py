@@ -7,9 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.estimate.rate_classes import TABLE_2, TABLE_4, ChangeClasses, kmeans_1d, reclassified, updated
 from recrawl.model import Pages, Verdict, Visits
-from recrawl.schedule.policies.historic_classes import CLASS, bayes_classes, historic_classes
+from recrawl.schedule.policies.historic_classes import (
+    CLASS,
+    TABLE_2,
+    TABLE_4,
+    ChangeClasses,
+    bayes_classes,
+    historic_classes,
+    kmeans_1d,
+    reclassified,
+    updated,
+)
 from recrawl.time import DAY
 
 START = 1_750_000_000.0

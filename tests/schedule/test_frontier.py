@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.model.compiled import can_compile
-from recrawl.schedule.frontier.frontier_heaps import HeapQueues
-from recrawl.schedule.frontier.host_frontier import FetchNow, Frontier, WaitUntil
+from recrawl.schedule.frontier.host_frontier import FetchNow, Frontier, HeapQueues, WaitUntil
 from recrawl.schedule.politeness.host_politeness import Politeness, PolitenessRules
 
 RULES = PolitenessRules(factor=2.0, shortest=1.0, longest=10.0, crawl_delay_cap=20.0)

@@ -11,10 +11,9 @@ from scipy import optimize
 from recrawl.errors import ConfigError
 from recrawl.model import GammaBelief
 from recrawl.schedule.objectives import OBJECTIVES
-from recrawl.schedule.price import host_prices
-from recrawl.schedule.price.budget_price import allocate
+from recrawl.schedule.price import budget_price
+from recrawl.schedule.price.budget_price import UnmetDemand, allocate, allocate_by_host
 from recrawl.schedule.price.due_times import VisitDemand
-from recrawl.schedule.price.host_prices import UnmetDemand, allocate_by_host
 from recrawl.schedule.price.known_rates import LAWS, KnownRates
 
 FRESH = LAWS["freshness"]
@@ -146,7 +145,7 @@ def test_many_pages_begin_with_some_hosts(monkeypatch):
     budget = 0.3 * float(limit.sum())
     known = KnownRates(FRESH, rate, weight, np.ones(4_000))
     exact = allocate_by_host(known, host, limit, budget)
-    monkeypatch.setattr(host_prices, "_SAMPLE", 500)
+    monkeypatch.setattr(budget_price, "_HOST_SAMPLE", 500)
     quick = allocate_by_host(known, host, limit, budget)
     assert quick.price == pytest.approx(exact.price, rel=1e-6)
     assert quick.rate.sum() == pytest.approx(budget, rel=1e-9)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.errors import ConfigError
-from recrawl.schedule.politeness.ip_limiter import IpLimiter, IpLimits
+from recrawl.schedule.politeness.host_politeness import IpLimiter, IpLimits
 
 
 class Street:

@@ -10,15 +10,9 @@ import pytest
 from recrawl.errors import ConfigError
 from recrawl.model import GammaBelief
 from recrawl.schedule.objectives import FreshnessObjective
+from recrawl.schedule.price.budget_price import allocate_by_host
 from recrawl.schedule.price.due_times import VisitDemand
-from recrawl.schedule.price.host_prices import allocate_by_host
-from recrawl.schedule.price.merged_demand import (
-    DemandCurve,
-    demand_curve,
-    merged_price,
-    prices_around,
-    wide_prices,
-)
+from recrawl.schedule.price.price_roots import DemandCurve, demand_curve, merged_price, prices_around, wide_prices
 from recrawl.time import DAY
 
 UNITS, HOSTS = 4, 40

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.model import Outcome, Pages, Verdict, Visits
-from recrawl.schedule.frontier.new_page_queue import NewPageQueue
-from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
+from recrawl.schedule.frontier.revisit_scheduler import NewPageQueue, RevisitScheduler
 from recrawl.schedule.policies.policy_registry import POLICIES
 from recrawl.time import DAY, HOUR
 

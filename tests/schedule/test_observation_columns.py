@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.model import Outcome, Pages, Verdict, Visits
-from recrawl.schedule.learning.last_visits import LastVisits
-from recrawl.schedule.learning.observation_columns import fold, rounds
+from recrawl.schedule.learning.observation_columns import LastVisits, fold, rounds
 
 visit = st.tuples(
     st.integers(0, 3),

@@ -8,7 +8,7 @@ import pytest
 from recrawl.model import Pages, Verdict, Visits
 from recrawl.schedule.objectives import ARCHIVE, FreshnessObjective
 from recrawl.schedule.policies.valued import ValuedPolicy
-from recrawl.schedule.price.host_prices import spend
+from recrawl.schedule.price.budget_price import spend
 from recrawl.time import DAY
 
 PAGES = 60

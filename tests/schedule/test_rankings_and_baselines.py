@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.errors import ConfigError
-from recrawl.estimate import bias_reduced
 from recrawl.estimate.estimators import PointEstimator
-from recrawl.estimate.interpolated import update_model
+from recrawl.estimate.mle import update_model
+from recrawl.estimate.point_estimators import bias_reduced_rates
 from recrawl.model import Histories, Pages, Verdict, Visits
 from recrawl.schedule.learning.replayable_chance import uniform
 from recrawl.schedule.policies.aduana import Aduana
@@ -231,11 +231,11 @@ def test_proportional_spends_the_budget_within_the_bounds(rates, budget, cost):
 
 def test_proportional_takes_any_estimator():
     visits = some_visits()
-    policy = taught(Proportional(estimator=PointEstimator("eq-4", bias_reduced.rates)), visits)
+    policy = taught(Proportional(estimator=PointEstimator("eq-4", bias_reduced_rates)), visits)
     h = Histories.from_visits(visits)
     wait = policy.due(np.arange(30), START) - h.last_visit
     free = (wait > HOUR * 1.001) & (wait < 180 * DAY * 0.999)
-    product = (wait * bias_reduced.rates(h))[free]
+    product = (wait * bias_reduced_rates(h))[free]
     assert free.sum() > 10
     np.testing.assert_allclose(product, product[0], rtol=1e-6)
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.model import ANSWERED, Outcome, Pages, Visits
-from recrawl.schedule.frontier.new_page_queue import NewPageQueue
-from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
+from recrawl.schedule.frontier.revisit_scheduler import NewPageQueue, RevisitScheduler
 from recrawl.schedule.policies.fixed_interval import FixedInterval
 from recrawl.schedule.politeness.retry import Retry
 from recrawl.time import DAY, HOUR

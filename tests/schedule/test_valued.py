@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from recrawl.model import GammaBelief, Histories, Pages, Verdict, Visits
-from recrawl.schedule.learning.last_visits import LastVisits
-from recrawl.schedule.learning.observation_columns import GrowingColumns
+from recrawl.schedule.learning.observation_columns import GrowingColumns, LastVisits
 from recrawl.schedule.objectives import CapturedChanges, FreshnessObjective
 from recrawl.schedule.policies.valued import ValuedPolicy
 from recrawl.time import DAY, HOUR

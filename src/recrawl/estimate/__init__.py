@@ -1,1 +1,1 @@
-"""Histories to beliefs: how fast each page changes. One file per estimator, vectorised over all pages."""
+"""Histories to beliefs: how fast each page changes. Estimators are vectorised over all pages."""

@@ -4,7 +4,7 @@ The point estimators behind the seam: each formula as an :class:`~recrawl.estima
 
 Point estimators treat their rate as certain (:class:`~recrawl.estimate.point_evidence.PointBelief`). A page without
 evidence gets the pooled rate of all pages (``point_evidence.pooled_rate``), so a belief is never NaN. A rate of 0 stays
-0: that is the result of X/T, eq. 4 and eq. 5 for a page never found changed. Intervals are in ``estimate.confidence``.
+0: that is the result of X/T, eq. 4 and eq. 5 for a page never found changed. Intervals are in ``estimate.mle``.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recrawl.estimate import bias_reduced, mle, moment, naive, natural_gradient
+from recrawl.estimate import mle
 from recrawl.estimate.estimator import Estimator, RateEvidence
-from recrawl.estimate.interpolated import interpolate
+from recrawl.estimate.mle import interpolate
 from recrawl.estimate.operational.operational_posterior import OperationalPosterior
+from recrawl.estimate.point_estimators import bias_reduced_rates, fit_online, lln_rates, moment_rates, naive_rates
 from recrawl.estimate.point_evidence import PointBelief, filled, pooled_rate, sound
 from recrawl.estimate.posterior.posterior_estimators import GammaPosterior, Posterior
 from recrawl.model import FloatArray, Histories
@@ -49,7 +50,7 @@ class NaturalGradient:
         """The rate of each page; the pooled rate for pages without gaps."""
         histories = sound(evidence.histories)
         start = np.full(len(histories), pooled_rate(histories))
-        return PointBelief(natural_gradient.fit(histories, start).rates())
+        return PointBelief(fit_online(histories, start).rates())
 
 
 def at_site_level(evidence: RateEvidence, level: int = 0, *, round_length: float = 0.0) -> RateEvidence:
@@ -66,14 +67,14 @@ def at_site_level(evidence: RateEvidence, level: int = 0, *, round_length: float
 
 
 POINT_ESTIMATORS: tuple[Estimator, ...] = (
-    PointEstimator("naive", naive.rates),
-    PointEstimator("naive-interpolated", naive.rates, interpolated=True),
-    PointEstimator("bias-reduced", bias_reduced.rates),
-    PointEstimator("bias-reduced-interpolated", bias_reduced.rates, interpolated=True),
+    PointEstimator("naive", naive_rates),
+    PointEstimator("naive-interpolated", naive_rates, interpolated=True),
+    PointEstimator("bias-reduced", bias_reduced_rates),
+    PointEstimator("bias-reduced-interpolated", bias_reduced_rates, interpolated=True),
     PointEstimator("mle", mle.rates),
     PointEstimator("mle-interpolated", mle.rates, interpolated=True),
-    PointEstimator("moment", moment.rates),
-    PointEstimator("lln", moment.rates_lln),
+    PointEstimator("moment", moment_rates),
+    PointEstimator("lln", lln_rates),
     NaturalGradient(),
 )
 """Every point estimator, by the name that settings and tables use."""

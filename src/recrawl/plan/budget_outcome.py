@@ -27,9 +27,8 @@ import numpy as np
 
 from recrawl.errors import ConfigError
 from recrawl.model import BoolArray, FloatArray, IntArray
-from recrawl.schedule.price.budget_price import Allocation, allocate
+from recrawl.schedule.price.budget_price import Allocation, HostAllocation, allocate, allocate_by_host
 from recrawl.schedule.price.due_times import VisitDemand
-from recrawl.schedule.price.host_prices import HostAllocation, allocate_by_host
 
 
 @dataclass(frozen=True, slots=True)

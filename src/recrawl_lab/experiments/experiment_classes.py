@@ -290,7 +290,7 @@ def run(data: Path, output: Path, *, seed: int, repeats: int, days: int) -> None
 def figure_2(name: str, rounds: list[DailyMonitoring]) -> str:
     """Sizes and mean rates of the classes that k-means makes of the pages, for each number of classes (Figure 2)."""
     from recrawl.app.result_tables import markdown_table
-    from recrawl.estimate.rate_classes import kmeans_1d
+    from recrawl.schedule.policies.historic_classes import kmeans_1d
 
     rate = np.concatenate([pages.rates() for pages in rounds])
     rows = []

@@ -158,10 +158,10 @@ def _bias(written: ReportFolder) -> str:
     """Bias of HACS eq. 3 and eq. 4 against the number of visits, on synthetic pages; bias.csv too."""
     from recrawl.app.result_tables import markdown_table
     from recrawl.assess.rate_errors import bias_curve
-    from recrawl.estimate import bias_reduced, naive
+    from recrawl.estimate.point_estimators import bias_reduced_rates, naive_rates
 
     observations, ratios = (1, 2, 5, 10, 20, 50), (0.1, 0.5, 1.0, 2.0)
-    formulas = {"X/T (eq. 3)": naive.rates, "bias-reduced (eq. 4)": bias_reduced.rates}
+    formulas = {"X/T (eq. 3)": naive_rates, "bias-reduced (eq. 4)": bias_reduced_rates}
     rows: list[list[str]] = []
     columns: dict[str, list[object]] = {"formula": [], "observations": [], "changes_a_gap": [], "mean_over_truth": []}
     for name, formula in formulas.items():

@@ -19,14 +19,21 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from recrawl.estimate.rate_classes import TABLE_4, ChangeClasses, kmeans_1d
 from recrawl.model import FloatArray, IntArray, Pages
 from recrawl.predict import url_clusters
 from recrawl.predict.feature_table import FeatureTable, table_of
 from recrawl.predict.static_features import url_columns
 from recrawl.predict.url_clusters import SiblingClasses, UrlClusters
 from recrawl.schedule.policies.by_interval import ByInterval
-from recrawl.schedule.policies.historic_classes import CLASS, bayes_classes, drawn, historic_classes
+from recrawl.schedule.policies.historic_classes import (
+    CLASS,
+    TABLE_4,
+    ChangeClasses,
+    bayes_classes,
+    drawn,
+    historic_classes,
+    kmeans_1d,
+)
 from recrawl.simulate.benchmark_field import BenchmarkField
 from recrawl.simulate.change_processes import EventTimes
 from recrawl.simulate.policy_benchmark import BenchmarkRules, compete

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from recrawl.assess.prediction_scores import SelectionScores, macro, micro, weighted_precision_at_k
-from recrawl.estimate.interpolated import interpolate, update_model
+from recrawl.estimate.mle import interpolate, update_model
 from recrawl.model import BoolArray, FloatArray, Histories, IntArray
 from recrawl.schedule.policies.hacs_policy import change_probability
 from recrawl.simulate.change_processes import EventTimes

@@ -15,8 +15,7 @@ from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
 from recrawl.estimate.gap_columns import highest_identifiable_rate
 from recrawl.estimate.operational.operational_posterior import ClockedBelief, OperationalPosterior
 from recrawl.estimate.point_evidence import PointBelief
-from recrawl.estimate.posterior.dated_posterior import DatedPosterior
-from recrawl.estimate.posterior.posterior_estimators import GammaPosterior, Posterior
+from recrawl.estimate.posterior.posterior_estimators import DatedPosterior, GammaPosterior, Posterior
 from recrawl.estimate.signals import changefreq_prior
 from recrawl.estimate.signals.exact_times import exact_times_as_observations, is_exact
 from recrawl.estimate.signals.source_trust import SourceStatements

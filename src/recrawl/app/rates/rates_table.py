@@ -37,9 +37,9 @@ from recrawl.app.rates.belief_table import (
     training_of,
 )
 from recrawl.app.rates.rates_question import RatesGrouping, RatesOrder, RatesQuestion
-from recrawl.estimate.confidence import information, likelihood_ratio
 from recrawl.estimate.estimators import at_site_level
 from recrawl.estimate.gap_columns import highest_identifiable_rate
+from recrawl.estimate.mle import information, likelihood_ratio
 from recrawl.estimate.point_evidence import PointBelief
 from recrawl.model import Belief, BoolArray, FloatArray, GammaBelief, Histories, IntArray
 from recrawl.store.base import PageTable, Store

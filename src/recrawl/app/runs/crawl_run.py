@@ -303,7 +303,7 @@ class CrawlRun:
             policy_of,
         )
         from recrawl.crawl.worker.crawl_assembly import live_crawl
-        from recrawl.schedule.frontier.kernel_warm_up import warm_up_schedule
+        from recrawl.schedule.frontier.host_frontier import warm_up_schedule
 
         place, clock, start, tally = self._place, self._clock, self._start, self._tally
         await in_thread(partial(check_methods, store))

@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from recrawl.formats.warc.warc_writer import WarcInfo
     from recrawl.model import FloatArray, IntArray, Pages
     from recrawl.schedule.policy import Policy
-    from recrawl.schedule.politeness.host_politeness import PolitenessRules
-    from recrawl.schedule.politeness.ip_limiter import IpLimits
-    from recrawl.schedule.price.host_prices import HostLimits
+    from recrawl.schedule.politeness.host_politeness import IpLimits, PolitenessRules
+    from recrawl.schedule.price.budget_price import HostLimits
     from recrawl.store.base import Store
 
 T = TypeVar("T")
@@ -176,8 +175,7 @@ class WorkspaceFits:
         from recrawl.app.workspace.workspace import open_workspace
         from recrawl.crawl.worker.crawl_worker import LATE
         from recrawl.crawl.worker.fit_process import FitParts
-        from recrawl.schedule.frontier.new_page_queue import NewPageQueue
-        from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
+        from recrawl.schedule.frontier.revisit_scheduler import NewPageQueue, RevisitScheduler
 
         place = open_workspace(self.folder, self.flags)
         settings = place.configuration.settings
@@ -213,7 +211,7 @@ def politeness_of(settings: PolitenessSettings) -> PolitenessRules:
 
 def turns_of(settings: PolitenessSettings) -> IpLimits:
     """How hosts share an address."""
-    from recrawl.schedule.politeness.ip_limiter import IpLimits
+    from recrawl.schedule.politeness.host_politeness import IpLimits
 
     return IpLimits(settings.ip_delay, settings.ip_connections)
 

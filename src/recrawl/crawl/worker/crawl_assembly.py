@@ -39,11 +39,9 @@ from recrawl.fetch.robots_cache import RobotsCache
 from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
 from recrawl.formats.warc.warc_writer import ROLL_SIZE, WarcInfo, WarcWriter
 from recrawl.parse.parse_pool import ParseLimits, ParsePool, new_parse_pool, warm_up
-from recrawl.schedule.frontier.new_page_queue import NewPageQueue
-from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
+from recrawl.schedule.frontier.revisit_scheduler import NewPageQueue, RevisitScheduler
 from recrawl.schedule.policy import Policy
-from recrawl.schedule.politeness.host_politeness import Politeness, PolitenessRules
-from recrawl.schedule.politeness.ip_limiter import IpLimiter, IpLimits
+from recrawl.schedule.politeness.host_politeness import IpLimiter, IpLimits, Politeness, PolitenessRules
 from recrawl.schedule.politeness.retry import Retry
 from recrawl.store.base import Store
 from recrawl.store.recording import AheadOfClock

@@ -22,8 +22,7 @@ from recrawl.crawl.worker.sitemap_feed_poller import AuxiliaryFetches
 from recrawl.detect import PageState
 from recrawl.errors import StoreError
 from recrawl.model import IntArray
-from recrawl.schedule.frontier.frontier_heaps import Fetches
-from recrawl.schedule.frontier.host_frontier import Frontier
+from recrawl.schedule.frontier.host_frontier import Fetches, Frontier
 from recrawl.store.base import ScheduleStore
 from recrawl.store.store_values import LeasedPages
 

@@ -37,8 +37,7 @@ from itertools import pairwise
 import numpy as np
 
 from recrawl.estimate.operational.operational_factors import RANGE, Expectation
-from recrawl.estimate.operational.operational_tables import CalendarTable, WeekTable, bin_lengths, length
-from recrawl.estimate.operational.operational_time import OperationalTime
+from recrawl.estimate.operational.operational_time import CalendarTable, OperationalTime, WeekTable, bin_lengths, length
 from recrawl.model import FloatArray, IntArray
 from recrawl.model.compiled import can_compile
 from recrawl.time import DAY

@@ -47,8 +47,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recrawl.estimate.operational.operational_tables import HOURS, GapPieces, StepTable, WeekTable, cut, locate_hour
-from recrawl.estimate.operational.operational_time import OperationalTime, detected_before
+from recrawl.estimate.operational.operational_time import (
+    HOURS,
+    GapPieces,
+    OperationalTime,
+    StepTable,
+    WeekTable,
+    cut,
+    detected_before,
+    locate_hour,
+)
 from recrawl.model import AnyArray, BoolArray, FloatArray, Histories, IntArray
 from recrawl.time import DAY, HOUR
 

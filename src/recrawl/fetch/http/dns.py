@@ -14,7 +14,7 @@ So :class:`AddressPolicy` is about addresses, not names, and is applied after DN
 redirect or DNS server can get around it.
 
 :class:`IpGate` admits requests to an IP address, in turn for the hosts that share it, by the rules of
-``schedule.politeness.ip_limiter``.
+``schedule.politeness.host_politeness``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from urllib.parse import urlsplit
 
 from recrawl.errors import ConfigError
 from recrawl.model.visits import NO_NAME, NO_NAME_SERVER, NO_URL, NOT_ALLOWED
-from recrawl.schedule.politeness.ip_limiter import IpLimiter
+from recrawl.schedule.politeness.host_politeness import IpLimiter
 from recrawl.time import MINUTE, Clock
 
 _GLOBAL = IPv6Network("2000::/3")

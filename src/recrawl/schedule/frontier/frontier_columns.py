@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from recrawl.model import BoolArray, FloatArray, IntArray
 from recrawl.model.compiled import compiled_now
-from recrawl.schedule.frontier.frontier_heaps import Fetches
+from recrawl.schedule.frontier.host_frontier import Fetches
 from recrawl.schedule.politeness.host_politeness import Politeness
 
 Slots: TypeAlias = npt.NDArray[np.int32]

@@ -36,8 +36,7 @@ from recrawl.estimate.signals.source_trust import SignalledGaps, learn
 from recrawl.model import AnyArray, BoolArray, FloatArray, Histories, IntArray
 from recrawl.model.arrays import offsets_of
 from recrawl.schedule.learning.belief_state import BeliefState
-from recrawl.schedule.learning.last_visits import ClosedGapColumns, LastVisits
-from recrawl.schedule.learning.observation_columns import GrowingColumns
+from recrawl.schedule.learning.observation_columns import ClosedGapColumns, GrowingColumns, LastVisits
 from recrawl.schedule.learning.page_clocks import PageClocks
 from recrawl.time import DAY
 

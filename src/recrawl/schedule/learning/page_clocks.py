@@ -34,8 +34,7 @@ from recrawl.estimate.operational import operational_factors
 from recrawl.estimate.operational.cluster_intensity import BIN, ClusterIntensity
 from recrawl.estimate.operational.factor_state import FactorState, PageGroups, TimeFactor
 from recrawl.estimate.operational.operational_factors import ClosedGaps, Expectation, StepCounts, expect
-from recrawl.estimate.operational.operational_tables import CalendarTable
-from recrawl.estimate.operational.operational_time import OperationalTime
+from recrawl.estimate.operational.operational_time import CalendarTable, OperationalTime
 from recrawl.model import FloatArray, IntArray, Pages
 from recrawl.model.compiled import can_compile
 

@@ -14,8 +14,7 @@ import numpy as np
 
 from recrawl.errors import ConfigError
 from recrawl.model import FloatArray, IntArray, Pages, Visits
-from recrawl.schedule.learning.last_visits import LastVisits
-from recrawl.schedule.learning.observation_columns import GrowingColumns, fold
+from recrawl.schedule.learning.observation_columns import GrowingColumns, LastVisits, fold
 from recrawl.schedule.policies.by_interval import refuse_bad_budget
 
 DEFAULT_FREQUENCY = 0.1

@@ -13,8 +13,7 @@ import numpy as np
 
 from recrawl.errors import ConfigError
 from recrawl.model import AnyArray, FloatArray, IntArray, Pages, Visits
-from recrawl.schedule.learning.last_visits import LastVisits
-from recrawl.schedule.learning.observation_columns import GrowingColumns, ObservationColumns, fold, rounds
+from recrawl.schedule.learning.observation_columns import GrowingColumns, LastVisits, ObservationColumns, fold, rounds
 
 INTERVAL = "interval"
 """The column every rule has: seconds from the last observation to the next, > 0."""

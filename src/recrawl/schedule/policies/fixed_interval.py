@@ -16,8 +16,7 @@ import numpy as np
 
 from recrawl.errors import ConfigError
 from recrawl.model import AnyArray, FloatArray, IntArray, Pages, Visits
-from recrawl.schedule.learning.last_visits import LastVisits
-from recrawl.schedule.learning.observation_columns import ObservationColumns
+from recrawl.schedule.learning.observation_columns import LastVisits, ObservationColumns
 from recrawl.schedule.policies import datamonitor_rules as steps
 from recrawl.schedule.policies.by_interval import INTERVAL, ByInterval
 from recrawl.time import DAY, WEEK

@@ -42,12 +42,11 @@ import numpy as np
 from recrawl.errors import ConfigError
 from recrawl.estimate import mle
 from recrawl.estimate.estimators import PointEstimator
-from recrawl.estimate.interpolated import interpolate, update_model
+from recrawl.estimate.mle import interpolate, update_model
 from recrawl.estimate.point_evidence import filled
 from recrawl.estimate.posterior.gamma_posterior import UNKNOWN_RATE
 from recrawl.model import FloatArray, Histories, IntArray, Pages, Visits
-from recrawl.schedule.learning.last_visits import GapLog, LastVisits
-from recrawl.schedule.learning.observation_columns import GrowingColumns, fold
+from recrawl.schedule.learning.observation_columns import GapLog, GrowingColumns, LastVisits, fold
 from recrawl.schedule.learning.replayable_chance import uniform
 from recrawl.schedule.policies.by_interval import ByInterval, refuse_bad_budget
 from recrawl.schedule.policies.fixed_interval import fixed_period

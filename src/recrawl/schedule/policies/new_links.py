@@ -22,13 +22,12 @@ import numpy as np
 from recrawl.estimate.posterior.gamma_posterior import sum_of
 from recrawl.model import AnyArray, FloatArray, GammaBelief, IntArray, Pages, Visits
 from recrawl.schedule.learning.belief_state import ExpectedRates
-from recrawl.schedule.learning.last_visits import ClosedGapColumns
-from recrawl.schedule.learning.observation_columns import GrowingColumns
+from recrawl.schedule.learning.observation_columns import ClosedGapColumns, GrowingColumns
 from recrawl.schedule.learning.page_clocks import Clusters, by_host
 from recrawl.schedule.objectives import OBJECTIVES
 from recrawl.schedule.policies.valued import ValuedPolicy
+from recrawl.schedule.price.budget_price import HostLimits
 from recrawl.schedule.price.due_times import VisitDemand
-from recrawl.schedule.price.host_prices import HostLimits
 from recrawl.time import DAY, HOUR
 
 LinkPrior: TypeAlias = Callable[[Pages], GammaBelief]

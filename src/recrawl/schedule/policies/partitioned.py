@@ -1,7 +1,7 @@
 """A policy in parts, one for each partition of the pages, with one price for all of them.
 
 Hosts are assigned to partitions, so everything that pages share (host priors, clusters and their calendars, limits of
-hosts) lies in one part. The parts exchange only their demand curves (``schedule.price.merged_demand``): the merged
+hosts) lies in one part. The parts exchange only their demand curves (``schedule.price.price_roots``): the merged
 curve gives one price, and the budget goes where visits are worth most, in whatever part that is.
 
 Parts bound the memory and the time of a fit: each is fitted alone, and only its curve is kept.
@@ -16,10 +16,9 @@ from typing import Protocol, Self, TypeAlias, runtime_checkable
 import numpy as np
 
 from recrawl.model import FloatArray, IntArray, Pages, Visits
-from recrawl.schedule.learning.last_visits import PageIndex
-from recrawl.schedule.learning.observation_columns import GrowingColumns
+from recrawl.schedule.learning.observation_columns import GrowingColumns, PageIndex
 from recrawl.schedule.policy import Policy, ReplicablePolicy, SignalAware
-from recrawl.schedule.price.merged_demand import DemandCurve, merged_price, prices_around, wide_prices
+from recrawl.schedule.price.price_roots import DemandCurve, merged_price, prices_around, wide_prices
 
 _EXCHANGES = 3
 """Exchanges of curves in a fit: the first finds the magnitude of the price, the others its digits."""

@@ -12,8 +12,7 @@ from recrawl.estimate.estimator import Estimator, RateEvidence
 from recrawl.estimate.posterior import gamma_posterior
 from recrawl.estimate.posterior.gamma_posterior import vague
 from recrawl.model import FloatArray, IntArray, Pages, Visits
-from recrawl.schedule.learning.last_visits import GapLog, LastVisits
-from recrawl.schedule.learning.observation_columns import GrowingColumns, fold
+from recrawl.schedule.learning.observation_columns import GapLog, GrowingColumns, LastVisits, fold
 from recrawl.schedule.policies.by_interval import refuse_bad_budget
 from recrawl.schedule.policies.fixed_interval import TrueRates
 from recrawl.time import DAY, HOUR

@@ -24,15 +24,14 @@ from recrawl.schedule.learning.belief_state import (
     GridBeliefState,
     PagePrior,
 )
-from recrawl.schedule.learning.last_visits import LastVisits
+from recrawl.schedule.learning.observation_columns import LastVisits
 from recrawl.schedule.learning.online_fit import OnlineFit
 from recrawl.schedule.learning.page_clocks import USED, Clusters, PageClocks, by_host
 from recrawl.schedule.objectives import ARCHIVE, Objective, basics_of
-from recrawl.schedule.price.budget_price import Allocation
+from recrawl.schedule.price.budget_price import Allocation, HostLimits, PagePrices, spend, spend_at
 from recrawl.schedule.price.due_times import VisitDemand
-from recrawl.schedule.price.host_prices import HostLimits, PagePrices, spend, spend_at
-from recrawl.schedule.price.merged_demand import DemandCurve, demand_curve
 from recrawl.schedule.price.paced_value import POWERS, PacedBelief, paced_value, time_to_reach
+from recrawl.schedule.price.price_roots import DemandCurve, demand_curve
 from recrawl.time import DAY, HOUR
 
 JUMP = 700 * DAY

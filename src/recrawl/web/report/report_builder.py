@@ -44,7 +44,7 @@ from recrawl.errors import StoreError
 from recrawl.estimate.estimator import Estimator, RateEvidence
 from recrawl.estimate.operational.factor_state import TimeFactor, fit
 from recrawl.estimate.operational.operational_posterior import places_of
-from recrawl.estimate.operational.operational_tables import HOURS
+from recrawl.estimate.operational.operational_time import HOURS
 from recrawl.model import BoolArray, FloatArray, IntArray, Verdict
 from recrawl.store.base import HistoryStore, PageTable, Store
 from recrawl.store.store_values import SiteCapture
