@@ -60,5 +60,5 @@ def test_at_random_visits_eq_4_is_low_and_the_law_of_large_numbers_is_not():
 
 @pytest.mark.parametrize(("observations", "ratio"), [(0, 1.0), (3, 0.0), (3, -1.0), (3, np.nan)])
 def test_what_gives_no_curve_is_refused(observations, ratio):
-    with pytest.raises(ValueError, match="at least one look"):
+    with pytest.raises(ValueError, match="at least one observation"):
         bias_curve(naive_rates, observations, ratio)
