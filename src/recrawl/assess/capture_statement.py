@@ -60,9 +60,9 @@ class CapturedPages:
     revisit: FloatArray
     """When it was observed again; the visit itself if the strategy needed no second one; NaN if there was none."""
     found: AnyArray
-    """:class:`Found` at the revisit."""
+    """:class:`RevisitResult` of each page."""
     hopeless: BoolArray | None = None
-    """Which pages the strategy gave up; ``None`` if it said nothing."""
+    """Which pages the strategy gave up; ``None`` if the strategy does not report it."""
 
     def __len__(self) -> int:
         return len(self.page)

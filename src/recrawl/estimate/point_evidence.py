@@ -1,12 +1,12 @@
-r"""What every point estimator asks of its evidence first: sound gaps, and a rate for pages that have none.
+r"""Common parts of point estimators: checked gaps, a rate for pages without gaps, and Newton's method.
 
-A belief without doubt: the rate is taken as known. What the papers' estimators give, and what an oracle knows.
+:class:`PointBelief` is a belief in a single rate, without uncertainty: the result of a point estimator, or a known
+rate.
 
-Newton's method for all pages at once, over ragged gaps, for functions on which it cannot overshoot.
-
-If f is convex and falls (or concave and rises), a tangent from the side where Newton starts meets zero before f does.
-So the iterates move towards the root from one side only: no bracket, no safeguard. The error after a step is about the
-square of that step, so a step of :data:`CONVERGED` is the last one worth taking. Pages that have settled are dropped.
+Newton's method runs for all pages at once, over ragged gaps, for functions on which it cannot overshoot. If f is convex
+and falls (or concave and rises), a tangent from the side where Newton starts meets zero before f does. So the iterates
+move towards the root from one side only: no bracket, no safeguard. The error after a step is about the square of that
+step, so a step of :data:`CONVERGED` is the last one worth taking. Pages that have settled are dropped.
 """
 
 from __future__ import annotations

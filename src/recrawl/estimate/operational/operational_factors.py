@@ -1,15 +1,15 @@
-r"""The rhythm of the week: people edit in working hours. One profile of 168 hours for each host (algorithms §5).
+r"""The factors of operational time: hour of the week, bursts, age of the page; and the EM step that estimates them.
 
-With A expected changes and E exposure in each hour of the week, w = (a + A)/(a + E), scaled to mean 1. Only gaps of at
-most three days say anything about hours, and only where such gaps are usual does the profile matter: a host whose
-median gap is longer keeps the neutral one. Within a piece of a gap the other factors count with their mean.
+**Week.** People edit in working hours, so each host has a profile of 168 hours (algorithms §5). With A expected changes
+and E exposure in each hour of the week, w = (a + A)/(a + E), scaled to mean 1. Only gaps of at most three days are
+evidence on hours, and the profile matters only where such gaps are usual: a host whose median gap is longer keeps the
+neutral one. Within a piece of a gap the other factors count with their mean.
 
-What all factors of operational time learn from: the changes to be expected in each piece of a gap.
-
-An observation after operational time Λ at a page of rate λ finds a change with probability 1 − e^{−x}, x = λΛ. If it
-does, x/(1 − e^{−x}) changes are to be expected in the gap, spread over it in proportion to the intensity; if not, none
-(algorithms §5). Dividing the expected changes by the exposure, piece by piece, is the EM step for any factor of a
-product of piecewise constant ones:
+**EM step.** All factors are estimated from the expected changes in each piece of a gap. An observation after
+operational time Λ of a page of rate λ finds a change with probability 1 − e^{−x}, x = λΛ. If it does, x/(1 − e^{−x})
+changes are expected in the gap, spread over it in proportion to the intensity; if not, none (algorithms §5). Dividing
+the expected changes by the exposure, piece by piece, is the EM step for any factor of a product of piecewise constant
+ones:
 
     factor ← (a + Σ expected changes) / (a/prior + Σ λ·Λ/factor),
 
@@ -21,7 +21,7 @@ every page comes to is 1. Or, where pages may stay on one step for good, factors
 exposure that was seen: then operational time passes as fast as wall time on average, and no scale can drift from one
 fit to the next, whatever steps pages are on.
 
-Bursts: a change is often followed by more. Time runs by steps since the last *detected* change (algorithms §7).
+**Bursts.** A change is often followed by more. Time runs by steps since the last *detected* change (algorithms §7).
 
 The changes themselves are not known, only the observations that found them; so steps count from such an observation. A
 page that was never found changed is on the step of those that changed long ago, where time has its usual pace: a step
@@ -29,10 +29,10 @@ of its own would be learned from gaps that are known to come before a change, an
 The factors are learned from all pages together. They also pick up what the rates of single pages do not know yet: a
 page found changed lately is, other things equal, a page of higher rate.
 
-The age of a page: young pages are edited, old ones rest. The strongest regularity of real histories (algorithms §7).
+**Age.** Young pages are edited, old ones rest: the strongest regularity of real histories (algorithms §7).
 
-The rate falls by steps with the age of the page; the steps are learned from all pages together, beginning with what
-the histories of 25 sites said. It never rises: steps that would are pooled (the maximum likelihood under that order),
+The rate falls by steps with the age of the page; the steps are estimated from all pages together, with the histories of
+25 sites as the prior. It never rises: steps that would are pooled (the maximum likelihood under that order),
 so the time that has passed and the pace of now follow from one table. Each factor stays within 10 times its prior,
 because where few pages pass from one step to the next, page rates explain the same observations as well.
 

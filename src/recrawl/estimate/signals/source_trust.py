@@ -1,11 +1,9 @@
-r"""The reliability of a source that dates the changes of pages.
+r"""The reliability of dates and of signals of change, by host.
 
-Its words against our own observations, counted per host.
-
-A statement (c, L) says at the time c: "the page last changed at L". It is **false** if L lies behind c, if the gap
-between observations that contains L was found unchanged, or if a gap between L and c was found changed; else it is
-**true**, if an observation could have told otherwise. Two shares say whether to believe a group of pages (a host, for
-one source):
+**Dates.** The statements of a source are compared with our own observations, and counted per host. A statement (c, L)
+says at the time c: "the page last changed at L". It is **false** if L is after c, if the gap between observations that
+contains L was found unchanged, or if a gap between L and c was found changed; else it is **true**, if an observation
+could have contradicted it. Two shares determine the trust in a source for a group of pages (a host):
 
     moved = P(true | the last gap before c, or the one with L, was found changed): does the date move with the page?
     kept  = P(true | that gap was found unchanged): does it stand still with it?
@@ -15,13 +13,11 @@ Both are needed: a date that never moves is right on every quiet page, and one t
 The weight is 0 (the source is off) if w < 0.7, or if most statements say "this very moment" (within 5 seconds).
 Counters of two periods add up.
 
-How far a signal of change can be trusted, host by host (algorithms §4, after Busa-Fekete et al. 2025).
-
-A sitemap date that moved, an entry in a feed, a sibling that changed: each change of a page is signalled with some
-probability, and there are false signals. After the time t and n signals a page has stayed as it was with probability
-e^{−ℓ}, ℓ = αt + κn: α is the rate of changes that nobody signals, κ = ln(γ/b) the weight of a signal, with γ the rate
-of signals and b that of false ones. An observation finds a change with probability 1 − e^{−ℓ}. EM shares what was found
-between both: with E = z·ℓ/(1 − e^{−ℓ})
+**Signals** (algorithms §4, after Busa-Fekete et al. 2025) are a sitemap date that moved, an entry in a feed, a sibling
+that changed. Each change of a page is signalled with some probability, and there are false signals. After the time t
+and n signals a page is unchanged with probability e^{−ℓ}, ℓ = αt + κn: α is the rate of unsignalled changes,
+κ = ln(γ/b) the weight of a signal, with γ the rate of signals and b that of false ones. An observation finds a change
+with probability 1 − e^{−ℓ}. EM divides the found changes between both: with E = z·ℓ/(1 − e^{−ℓ})
 
     α ← (Σ E·αt/ℓ + a₀)/(Σ t + b₀) of a page,      κ ← (Σ E·κn/ℓ + 1)/(Σ n + 1) of a host.
 

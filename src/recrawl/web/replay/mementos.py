@@ -1,8 +1,7 @@
-"""TimeGate and mementos: which capture answers, its bytes, and how sharp the answer is (conventions M1 and M2).
+"""Memento (RFC 7089, conventions M1 and M2): TimeGate, mementos, and how sharp each response is.
 
-Link headers: where an archive shows a resource at other times (RFC 7089, conventions M1 and M2).
-
-What an answer says of its own sharpness, as headers and as JSON.
+The module selects the capture for a requested time and reads its bytes. It builds the ``Link`` header, which leads to
+the resource at other times, and reports the sharpness of the response as headers and as JSON.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""URLs of the replay server, which contain archived URLs: parsed from the raw path.
+"""Requests to the replay server: URLs, times and errors.
 
-Errors for requests that are invalid, not found, or not permitted.
-
-Times in requests: digits in URLs and queries, and dates in headers.
+URLs contain archived URLs, so they are parsed from the raw path. Times are digits in URLs and queries, and dates in
+headers. A request may be invalid, not found, or not permitted.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""All sections of a report, from a store: what ``recrawl assess`` and ``recrawl rates`` find out, in order.
+"""All sections of a report, from a store: the results of ``recrawl assess`` and ``recrawl rates``, in order.
 
-Scripts and style sheets of the figures that are more than charts.
-
-What a workspace stated about one of its own captures, as the first section of its report.
-
-How the pages of a report change, from what ``recrawl rates`` learns.
+The report of a workspace starts with the statement of its own site capture, if there is one. The module also adds
+the scripts and style sheets of figures that are more than charts.
 """
 
 from __future__ import annotations
