@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from recrawl.app.assess.assess_sources import ReadOptions, read_archive
+from recrawl.app.assess.archive_reading import ReadOptions, read_archive
 from recrawl.app.progress import SilentBars
 from recrawl.assess.composite_coherence import (
     ChoiceRule,

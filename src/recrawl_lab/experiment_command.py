@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from recrawl.app.rates.rates_question import ChangeAspect
+from recrawl.app.rates.rates_table import ChangeAspect
 from recrawl.cli.commands import CommandWithExamples, new_app
 from recrawl.errors import ConfigError
 from recrawl_lab.experiment_options import (

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.app.site_capture.statement_text import statement_words
+from recrawl.app.site_capture import statement_words
 from recrawl.assess.blur_coherence import (
     actual_blur,
     actual_incoherence,

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from recrawl.app.site_capture.capture_rates import BelievedRates
+from recrawl.app.site_capture import BelievedRates
 from recrawl.crawl.site_capture.capture_order import CaptureOrder
 from recrawl.crawl.site_capture.capture_terms import RateSource
 from recrawl.estimate.posterior.gamma_posterior import UNKNOWN_RATE

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recrawl.app.workspace.import_errors import KEPT
+from recrawl.app.assess.archive_reading import KEPT
 from recrawl.errors import ExitCode
 from recrawl.formats.warc.warc_writer import WarcWriter
 from recrawl.model import Capture, ChangeKind

@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from recrawl.app.runs.crawl_run import worker_name
+from recrawl.app.crawl_run import worker_name
 from recrawl.crawl.control.metrics import COUNTERS, HEALTH_GAUGES, STORE_GAUGES, WORKER_GAUGES
 
 pytestmark = pytest.mark.slow

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.app.workspace.configuration import configure, parse_assignments, settings_text
-from recrawl.app.workspace.setting_kinds import DURATION
-from recrawl.app.workspace.settings import POLICY_NAMES, FetchSettings, Settings, declared
+from recrawl.app.workspace.settings import DURATION, POLICY_NAMES, FetchSettings, Settings, declared
 from recrawl.app.workspace.workspace_wiring import policy_of
 from recrawl.errors import ConfigError, ExitCode
 from recrawl.fetch.request import checked_user_agent

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from recrawl.app.predict.link_data import link_data
+from recrawl.app.predict.model_data import link_data
 from recrawl.errors import InputError
 from recrawl.predict.static_features import text_quality
 

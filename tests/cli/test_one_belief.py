@@ -13,9 +13,8 @@ import pytest
 
 from recrawl.app.assess.assessment import AssessmentQuestion, answer
 from recrawl.app.rates.belief_table import learn
-from recrawl.app.rates.rates_question import RatesQuestion
-from recrawl.app.rates.rates_table import rows_for
-from recrawl.app.site_capture.capture_rates import BelievedRates
+from recrawl.app.rates.rates_table import RatesQuestion, rows_for
+from recrawl.app.site_capture import BelievedRates
 from recrawl.app.workspace.workspace import open_workspace
 from recrawl.crawl.clock import RealClock
 from recrawl.estimate.estimators import DEFAULT, ESTIMATORS

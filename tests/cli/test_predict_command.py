@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from recrawl.app.predict.live_model import LiveModel, ModelWatch
 from recrawl.app.predict.model_training import drifts_of, retrained
-from recrawl.app.predict.model_use import live_model
+from recrawl.app.predict.model_use import LiveModel, ModelWatch, live_model
 from recrawl.app.predict.stored_models import load_model
 from recrawl.app.workspace.workspace import open_workspace
 from recrawl.app.workspace.workspace_wiring import WorkspaceFits, policy_of

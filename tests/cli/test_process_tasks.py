@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from recrawl.app.process_tasks import results, run_tasks
+from recrawl.app.compare.benchmark_runs import results, run_tasks
 
 
 def test_whoever_waits_hears_of_a_task_that_is_done_before_an_earlier_one(tmp_path):
@@ -31,7 +31,7 @@ def test_every_task_is_told_of_once_in_one_process_too():
 SCRIPT = """
 import os, time
 from functools import partial
-from recrawl.app.process_tasks import results
+from recrawl.app.compare.benchmark_runs import results
 if __name__ == "__main__":
     {}
     os._exit(0)

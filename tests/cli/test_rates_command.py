@@ -11,8 +11,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from recrawl.app.rates.belief_table import section_labels
-from recrawl.app.rates.rates_question import ChangeAspect, RatesGrouping, RatesOrder, RatesQuestion
-from recrawl.app.rates.rates_table import _drawn_sums, _first, grouped, in_words, rows_for
+from recrawl.app.rates.rates_table import (
+    ChangeAspect,
+    RatesGrouping,
+    RatesOrder,
+    RatesQuestion,
+    _drawn_sums,
+    _first,
+    grouped,
+    in_words,
+    rows_for,
+)
 from recrawl.errors import ExitCode
 from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
 from recrawl.model import ChangeKind, GammaBelief, Verdict, Visits

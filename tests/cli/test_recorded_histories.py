@@ -11,11 +11,9 @@ import pytest
 
 from recrawl.app.compare.compare_runs import _budget, _past_of
 from recrawl.app.display import rows_of
-from recrawl.app.plan.plan_next import coming
-from recrawl.app.plan.plan_outlook import look_ahead
+from recrawl.app.plan import coming, look_ahead
 from recrawl.app.rates.belief_table import VisitSpan, learn, training_of
-from recrawl.app.rates.rates_question import RatesQuestion
-from recrawl.app.rates.rates_table import answer
+from recrawl.app.rates.rates_table import RatesQuestion, answer
 from recrawl.app.workspace.workspace import open_workspace
 from recrawl.crawl.clock import RealClock
 from recrawl.estimate.estimators import DEFAULT, ESTIMATORS

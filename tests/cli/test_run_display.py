@@ -4,8 +4,8 @@ import math
 
 import pytest
 
+from recrawl.app.crawl_run import RunCounts, every, together
 from recrawl.app.progress import bar, line
-from recrawl.app.runs.crawl_run import RunCounts, every, together
 from recrawl.cli.operate.run_display import display, getting_ready, sentence
 from recrawl.crawl.control.metrics import CrawlStats
 from recrawl.time import HOUR

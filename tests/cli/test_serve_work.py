@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from recrawl.app.site_capture.statement_text import report_lines
+from recrawl.app.site_capture import report_lines
 from recrawl.app.workspace.workspace import open_workspace
 from recrawl.crawl.clock import RealClock
 from recrawl.crawl.control import runtime_limits

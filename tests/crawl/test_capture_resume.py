@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from recrawl.app.site_capture.statement_text import statement_words
+from recrawl.app.site_capture import statement_words
 from recrawl.crawl.site_capture.capture_order import CaptureOrder
 from recrawl.crawl.visit.scope import ScopeKind, ScopeRules
 from recrawl.errors import StoreError

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from recrawl.app.compare.collections_data import collections
+from recrawl.app.compare.policy_simulation import collections
 from recrawl.estimate.operational.operational_factors import RANGE
 from recrawl.schedule.learning.online_fit import OnlineFit
 from recrawl.simulate.benchmark_field import BenchmarkField, field_of_all

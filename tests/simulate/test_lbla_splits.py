@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from recrawl.app.predict.link_data import RecordedLinks
+from recrawl.app.predict.model_data import RecordedLinks
 from recrawl.predict.feature_extraction import FeatureEvidence
 from recrawl.predict.page_versions import PageTexts, PageVersions
 from recrawl.time import DAY

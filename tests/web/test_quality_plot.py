@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recrawl.app.plots.quality_plot import plot_quality
+from recrawl.app.plots import plot_quality
 from recrawl.app.result_tables import new_figure
 from recrawl.assess.archive_quality import archive_quality
 from recrawl.assess.observations import Observations

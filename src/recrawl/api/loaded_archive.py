@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from recrawl.app.rates.rates_question import RatesQuestion
+    from recrawl.app.rates.rates_table import RatesQuestion
     from recrawl.app.workspace.configuration import Configuration
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.model import Histories
@@ -46,8 +46,7 @@ class Rates(Table):
 
     def plot(self) -> list[Axes]:
         """Draw how rates differ, and how sure they are; two axes."""
-        from recrawl.app.rates.rates_question import RatesGrouping
-        from recrawl.app.rates.rates_table import plot
+        from recrawl.app.rates.rates_table import RatesGrouping, plot
 
         columns = {name: list(values) for name, values in self.columns.items()}
         return plot(new_plot(), columns, RatesGrouping(self.by))
@@ -273,8 +272,7 @@ class Archive:
             ConfigError: the budget is no number of visits.
             InputError: there is no page to plan for.
         """
-        from recrawl.app.plan.plan_next import coming, facts
-        from recrawl.app.plan.plan_outlook import look_ahead
+        from recrawl.app.plan import coming, facts, look_ahead
         from recrawl.app.predict.model_use import expected_changes, expected_links
 
         now, place, store = moment_of(at), self._place, self._store
@@ -343,7 +341,7 @@ class Archive:
         from recrawl.app.assess.assess_facts import facts, words
         from recrawl.app.assess.assess_tables import crawls, pages, sections, subsites
         from recrawl.app.assess.assessment import AssessmentQuestion, answer
-        from recrawl.app.plots.quality_plot import plot_quality
+        from recrawl.app.plots import plot_quality
 
         moment = None if at is None else moment_of(at)
         found = answer(self._store, AssessmentQuestion(moment, match=match))
@@ -371,7 +369,7 @@ class Archive:
             InputError: there is no such model, or it does not predict this event; or files were loaded.
         """
         from recrawl.app.predict.model_use import model_name
-        from recrawl.app.predict.predict_scores import expected
+        from recrawl.app.predict.stored_models import expected
 
         if self._place is None:
             raise InputError(
@@ -385,7 +383,7 @@ class Archive:
     def _question(self, asked: Mapping[str, Any], at: Moment | None) -> RatesQuestion:
         """The arguments of :meth:`rates` or :meth:`diagnose` as a question."""
         from recrawl.app.display import seconds_of
-        from recrawl.app.rates.rates_question import ChangeAspect, RatesGrouping, RatesQuestion, estimator_named
+        from recrawl.app.rates.rates_table import ChangeAspect, RatesGrouping, RatesQuestion, estimator_named
         from recrawl.estimate.estimators import DEFAULT
 
         return RatesQuestion(
@@ -481,7 +479,7 @@ def _workspace(folder: str, settings: Mapping[str, object]) -> Archive:
 
 
 def _files(files: list[str], merge_within: str, settings: Mapping[str, object], *, digests_only: bool) -> Archive:
-    from recrawl.app.assess.assess_sources import ReadOptions, check_files, read_archive
+    from recrawl.app.assess.archive_reading import ReadOptions, check_files, read_archive
     from recrawl.app.progress import SilentBars
     from recrawl.app.workspace.configuration import configure
 
@@ -498,7 +496,7 @@ def _files(files: list[str], merge_within: str, settings: Mapping[str, object], 
 
 def moment_of(at: Moment | None) -> float:
     """Seconds since the epoch; now if no time is given."""
-    from recrawl.app.rates.rates_question import moment
+    from recrawl.app.rates.rates_table import moment
     from recrawl.crawl.clock import RealClock
 
     if isinstance(at, datetime):

@@ -18,7 +18,7 @@ from recrawl.errors import ConfigError
 from recrawl.model.plurals import counted
 
 if TYPE_CHECKING:
-    from recrawl.app.runs.crawl_run import RunOutcome
+    from recrawl.app.crawl_run import RunOutcome
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.crawl.site_capture.capture_course import CaptureReport
     from recrawl.crawl.site_capture.capture_order import CaptureOrder
@@ -123,8 +123,8 @@ def run_crawl(  # noqa: PLR0913 - one argument an option of the command
         InputError: there are no pages to visit.
         StoreError: the store is damaged, or was still away at the end.
     """
+    from recrawl.app.crawl_run import CrawlRun, RunTerm, check_term
     from recrawl.app.display import seconds_of
-    from recrawl.app.runs.crawl_run import CrawlRun, RunTerm, check_term
     from recrawl.app.workspace.workspace import open_workspace
     from recrawl.crawl.clock import RealClock
 
@@ -206,7 +206,7 @@ def run_capture(  # noqa: PLR0913 - one argument an option of the command
         StoreError: the store is damaged.
     """
     from recrawl.app.display import pause_of
-    from recrawl.app.site_capture.capture_run import site_url
+    from recrawl.app.site_capture import site_url
     from recrawl.app.workspace.workspace import open_workspace
     from recrawl.crawl.clock import RealClock
     from recrawl.crawl.site_capture.capture_order import CaptureOrder
@@ -249,8 +249,7 @@ async def _capture(
     place: Workspace, order: CaptureOrder, stopping: _Stopping, *, restart: bool
 ) -> tuple[CaptureReport, list[str]]:
     """The report of a capture and its lines."""
-    from recrawl.app.site_capture.capture_run import carry_out, unfinished_capture
-    from recrawl.app.site_capture.statement_text import report_lines
+    from recrawl.app.site_capture import carry_out, report_lines, unfinished_capture
 
     with place.open_store() as store:
         unfinished = [known for known in store.site_captures() if not known.is_finished]

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from recrawl.app.workspace.setting_kinds import VISITS
+from recrawl.app.workspace.settings import VISITS
 from recrawl.errors import ConfigError
 from recrawl.model import IntArray
 from recrawl.time import parse_duration, to_iso

@@ -148,7 +148,7 @@ def verdict_words(visits: Visits, row: int) -> tuple[str, str, str]:
 
 def verdict_reason(story: VisitStory, told: Explanation | None) -> str:
     """One sentence on how the verdict on record came about."""
-    from recrawl.app.status.status_work import failure_words
+    from recrawl.app.status import failure_words
     from recrawl.model import Outcome, Verdict
 
     outcome, verdict = int(story.visits.outcome[story.row]), int(story.visits.verdict[story.row])

@@ -80,7 +80,7 @@ def recorded_pages(folder: Path) -> RecordedPages:
 
     What is told of a version beside its URL differs: sites tell links, images, tables and sizes, sources sizes alone.
     """
-    from recrawl.app.compare.collections_data import collections
+    from recrawl.app.compare.policy_simulation import collections
     from recrawl_lab.trials.rate_training import RecordedPages
 
     found = sorted(collections(folder), key=lambda one: one.name)
@@ -90,7 +90,7 @@ def recorded_pages(folder: Path) -> RecordedPages:
 
 def _of_sites(folder: Path, found: list[Collection]) -> tuple[FeatureEvidence, IntArray]:
     """All recorded columns of page versions, and the page id of each page of the collections."""
-    from recrawl.app.predict.link_data import link_data
+    from recrawl.app.predict.model_data import link_data
 
     told = link_data(folder, texts=False)
     place = [np.flatnonzero(told.site == told.sites.index(one.name)) for one in found]

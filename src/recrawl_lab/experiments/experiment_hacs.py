@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recrawl.app.rates.rates_question import ChangeAspect
+from recrawl.app.rates.rates_table import ChangeAspect
 from recrawl.errors import InputError, require
 from recrawl.formats.columnar.dataset import OBSERVATIONS
 from recrawl.model import ChangeKind, Histories, Visits

@@ -18,7 +18,7 @@ from recrawl.formats.atomic_files import complete_file
 from recrawl_lab.experiments.report_folder import ReportFolder
 
 if TYPE_CHECKING:
-    from recrawl.app.predict.link_data import RecordedLinks
+    from recrawl.app.predict.model_data import RecordedLinks
     from recrawl.app.result_tables import PlotPanel
     from recrawl.assess.prediction_scores import MeanInterval
     from recrawl_lab.trials.lbla_trial import LblaPlan, LblaSplit, LblaTrial
@@ -494,7 +494,7 @@ def _reader(data: Path) -> Callable[[], RecordedLinks]:
     """The data set, read when first asked for: what is kept needs none."""
     from functools import cache
 
-    from recrawl.app.predict.link_data import link_data
+    from recrawl.app.predict.model_data import link_data
 
     return cache(lambda: link_data(data))
 

@@ -239,7 +239,7 @@ def _chosen(tables: Sequence[PublishedTable], only: str) -> list[PublishedTable]
 
 
 def _cells(tables: Sequence[PublishedTable], asked: SharcPublishedOptions, also: Sequence[str] = ()) -> list[TableCell]:
-    from recrawl.app.process_tasks import run_tasks
+    from recrawl.app.compare.benchmark_runs import run_tasks
     from recrawl_lab.trials.capture_trial import StrategyEntry, run_trials
 
     rows = [
@@ -342,7 +342,7 @@ def _shrinking_grid(settings: Mapping[float, PublishedRow]) -> str:
 
 
 def _trials(settings: Mapping[float, PublishedRow], asked: SharcPublishedOptions) -> dict[ThresholdCase, StrategyTrial]:
-    from recrawl.app.process_tasks import run_tasks
+    from recrawl.app.compare.benchmark_runs import run_tasks
     from recrawl_lab.trials.capture_trial import THRESHOLD_STRATEGIES, THRESHOLDS, StrategyEntry, run_trials
 
     named = [(name, tau) for names in THRESHOLD_STRATEGIES.values() for name in names for tau in THRESHOLDS]

@@ -32,7 +32,7 @@ def recorded_sites(data: Path, only: Sequence[str]) -> list[RecordedSite]:
     Raises:
         InputError: there is no such site, or no links are told.
     """
-    from recrawl.app.compare.collections_data import collections, find_datasets
+    from recrawl.app.compare.policy_simulation import collections, find_datasets
     from recrawl_lab.trials.capture_recorded import RecordedSite
 
     found = []
@@ -316,7 +316,7 @@ class SharcRealOptions:
 
 def run(data: Path, output: Path, asked: SharcRealOptions) -> None:
     """Write sharc-real.csv, .md, .png and sharc-real-blur.png into ``output``."""
-    from recrawl.app.process_tasks import run_tasks
+    from recrawl.app.compare.benchmark_runs import run_tasks
     from recrawl_lab.sharc_plots import draw_dots
     from recrawl_lab.trials.capture_recorded import least_incoherence
 
@@ -333,7 +333,7 @@ def run(data: Path, output: Path, asked: SharcRealOptions) -> None:
 
 
 def _trials(sites: Sequence[RecordedSite], asked: SharcRealOptions) -> list[RecordedTrial]:
-    from recrawl.app.process_tasks import run_tasks
+    from recrawl.app.compare.benchmark_runs import run_tasks
     from recrawl_lab.trials.capture_recorded import (
         AT_SPEED,
         SINGLE_VISIT,

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from recrawl.app.predict.link_data import RecordedLinks
+from recrawl.app.predict.model_data import RecordedLinks
 from recrawl.assess.prediction_scores import (
     ClassScores,
     QuantityScores,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-    from recrawl.app.predict.live_model import LiveModel
+    from recrawl.app.predict.model_use import LiveModel
     from recrawl.crawl.worker.crawl_assembly import WorkerSettings
     from recrawl.schedule.policy import Policy
     from recrawl.simulate.virtual_web import VirtualWeb
@@ -110,7 +110,7 @@ class _DemoCrawls:
 
     def one(self, what: str, place: Workspace, *, capturing: bool = False) -> _DemoCrawl:
         """Crawl into a workspace, by its settings; ``capturing`` a site in the end."""
-        from recrawl.app.predict.live_model import LiveModel
+        from recrawl.app.predict.model_use import LiveModel
         from recrawl.app.workspace.workspace_wiring import crawl_settings_of, host_limits_of, policy_of, politeness_of
         from recrawl_testweb.demo.demo_capture import SITE, capture_site
         from recrawl_testweb.fault_injection import FaultProfile

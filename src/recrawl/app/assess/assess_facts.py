@@ -10,13 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from recrawl.app.assess.assess_composites import composite_columns, composite_words
-from recrawl.app.assess.assess_sources import TemporaryArchive
-from recrawl.app.assess.assess_tables import crawls, first_rows, pages, sections, subsites
+from recrawl.app.assess.archive_reading import TemporaryArchive, row_of
+from recrawl.app.assess.assess_tables import (
+    composite_columns,
+    composite_words,
+    crawls,
+    first_rows,
+    pages,
+    sections,
+    subsites,
+)
 from recrawl.app.assess.assessment import ArchiveAssessment
 from recrawl.app.display import listed, period, rows_of, valid_period
-from recrawl.app.site_capture.statement_text import statement_words
-from recrawl.app.workspace.import_errors import row_of
+from recrawl.app.site_capture import statement_words
 from recrawl.assess.archive_quality import ArchiveQuality, CaptureCounts, tally, usual_delay, weighted_mean
 from recrawl.assess.capture_statement import RevisitResult, iso, statement_json
 from recrawl.assess.crawl_segmentation import Deduplication

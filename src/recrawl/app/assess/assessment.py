@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from recrawl.app.rates.belief_table import BeliefTable, Expected, VisitSpan, learn, section_labels
-from recrawl.app.rates.rates_question import estimator_named
+from recrawl.app.rates.rates_table import estimator_named
 from recrawl.assess.archive_quality import ArchiveQuality, archive_quality, usual_delay
 from recrawl.assess.capture_statement import RevisitResult
 from recrawl.assess.crawl_segmentation import (

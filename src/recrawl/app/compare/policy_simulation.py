@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from recrawl.app.compare.benchmark_runs import any_entry, known_policies
-from recrawl.errors import ConfigError
+from recrawl.errors import ConfigError, InputError
 from recrawl.predict.url_clusters import UrlClusters
 from recrawl.schedule.policy import Policy
 from recrawl.simulate.benchmark_field import BenchmarkField, field_of_all
@@ -18,6 +18,45 @@ from recrawl.simulate.policy_benchmark import BenchmarkRules, compete
 from recrawl.simulate.sampling import PageTruth
 from recrawl.simulate.sites import synthetic_web
 from recrawl.time import DAY
+
+if TYPE_CHECKING:
+    from recrawl.simulate.sampling import Collection
+
+
+def find_datasets(folder: Path) -> list[Path]:
+    """The data sets in a folder: itself, or those directly below it, by name.
+
+    Raises:
+        InputError: there is none.
+    """
+    from recrawl.formats.columnar.dataset import is_dataset
+
+    places = [folder, *(sorted(folder.iterdir()) if folder.is_dir() else [])]
+    found = [place for place in places if place.is_dir() and is_dataset(place)]
+    if not found:
+        remedy = (
+            "Name a folder with events.parquet and pages.parquet (or sources.parquet), or one that holds such folders."
+        )
+        raise InputError("there is no data set here", remedy, source=str(folder))
+    return found[:1] if found[0] == folder else found
+
+
+def collections(folder: Path) -> list[Collection]:
+    """The collections of one data set: its sites, in the order of the tables; those without events are left out."""
+    from recrawl.formats.change_log import LoggedChange
+    from recrawl.formats.columnar.dataset import read_dataset
+    from recrawl.simulate.sampling import Events, collect
+
+    return [
+        collect(
+            log.site,
+            log.urls,
+            Events(log.page, log.time, log.kind == LoggedChange.ADD, log.kind == LoggedChange.DEL, log.bulk, log.links),
+        )
+        for log in read_dataset(folder)
+        if len(log)
+    ]
+
 
 _SHARE = 0.1
 """Part of the pages that is visited a day, if no budget is given."""
@@ -75,8 +114,6 @@ def simulate_policies(question: SimulationQuestion) -> list[dict[str, Any]]:
 
 def _field(question: SimulationQuestion) -> BenchmarkField:
     if question.data is not None:
-        from recrawl.app.compare.collections_data import collections, find_datasets
-
         found = [one for folder in find_datasets(question.data) for one in collections(folder)]
         return field_of_all(question.data.name, found, most_pages=question.pages)
     web = synthetic_web(pages=question.pages, start=0.0, days=question.days, seed=question.seed)

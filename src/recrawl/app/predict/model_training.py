@@ -67,7 +67,7 @@ def material(place: Workspace, store: Store, data: Path | None, until: float | N
 
 def sights(place: Workspace, store: Store, page: IntArray, first: FloatArray, urls: Sequence[str]) -> FeatureTable:
     """The features of pages at their first visit, from the archive of the workspace; with a progress bar."""
-    from recrawl.app.predict.predict_features import content_reader
+    from recrawl.app.predict.model_data import content_reader
     from recrawl.app.progress import bars
     from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
     from recrawl.transfer.page_contents import first_observations
@@ -109,7 +109,7 @@ def new_links(store: HistoryStore, histories: Histories, until: float | None) ->
 
 def _recorded(folder: Path) -> tuple[TrainingPages, list[str]]:
     """Pages of a data set, observed every month of their first year."""
-    from recrawl.app.predict.link_data import link_data
+    from recrawl.app.predict.model_data import link_data
     from recrawl.app.progress import bar
 
     with bar("reading the data set", 1) as advance:

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from recrawl.app.rates.belief_table import TrainingHistory, training_of
-from recrawl.app.rates.rates_question import RatesQuestion
-from recrawl.app.rates.rates_table import wanted_pages
+from recrawl.app.rates.rates_table import RatesQuestion, wanted_pages
 from recrawl.assess.prediction_scores import MethodScore, compare, moments, next_observations
 from recrawl.errors import InputError
 from recrawl.estimate.estimator import Estimator, RateEvidence

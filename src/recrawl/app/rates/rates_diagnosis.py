@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recrawl.app.plots.rate_plots import DiagnosisPlot, RateSample, plot_diagnosis
-from recrawl.app.rates.rates_question import RatesGrouping, RatesQuestion
-from recrawl.app.rates.rates_table import RateRows, grouped, rows_for, wanted_pages
+from recrawl.app.plots import DiagnosisPlot, RateSample, plot_diagnosis
+from recrawl.app.rates.rates_table import RateRows, RatesGrouping, RatesQuestion, grouped, rows_for, wanted_pages
 from recrawl.app.result_tables import new_figure, save_figure
 from recrawl.assess.change_intervals import LogNormalFit, fit_lognormal
 from recrawl.assess.poisson_test import QUANTILES, SHORT, Diagnosis, diagnose, pattern_of, sentences

@@ -10,8 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
 
-from recrawl.app.workspace.setting_kinds import Value
-from recrawl.app.workspace.settings import Setting, Settings, declared, sections, stages
+from recrawl.app.workspace.settings import Setting, Settings, Value, declared, sections, stages
 from recrawl.errors import ConfigError, meant
 
 FILE_NAME = "recrawl.yaml"

@@ -1,4 +1,4 @@
-"""A workspace: a folder with settings, a store, archive files and reports."""
+"""A workspace: a folder with settings, a store, archive files and reports; and the limits of its running crawls."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 
 from recrawl.app.display import command_name
 from recrawl.app.workspace.configuration import FILE_NAME, Configuration, configure, settings_text
-from recrawl.app.workspace.settings import without_password
+from recrawl.app.workspace.settings import declared, without_password
 from recrawl.errors import ConfigError, InputError, StoreMissingError
 
 if TYPE_CHECKING:
-    from recrawl.store.base import Store
+    from collections.abc import Iterable
+
+    from recrawl.store.base import ScheduleStore, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,3 +156,30 @@ def named(folder: Path) -> str:
     ('archive', 'the current folder')
     """
     return "the current folder" if folder == Path() else str(folder)
+
+
+def change_limits(
+    place: Workspace, store: ScheduleStore, wanted: Mapping[str, str | None], now: float
+) -> dict[str, str]:
+    """Set limits by key, or take them back where that is ``None``; returns those that hold then.
+
+    They must make sense together and with the settings; else nothing is changed.
+    """
+    from recrawl.crawl.control import runtime_limits
+
+    told = runtime_limits.limits(store.controls())
+    held = {key: text for key, text in {**told, **wanted}.items() if text is not None}
+    place.limited(held)
+    for key, text in wanted.items():
+        runtime_limits.set_limit(store, key, text, now)
+    return held
+
+
+def not_live(key: str, live: Iterable[str]) -> ConfigError:
+    """Why there is no limit of that name."""
+    known = {setting.key for setting in declared()}
+    why = "it is read when a run starts" if key in known else "there is no such setting"
+    return ConfigError(
+        f"{key} cannot be changed while a crawl runs: {why}.",
+        f"Set it in recrawl.yaml and restart. Possible limits: {', '.join(live)}.",
+    )

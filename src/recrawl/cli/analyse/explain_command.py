@@ -62,7 +62,7 @@ def explain(  # noqa: PLR0913 - one argument an option
     rule; the magnitude of the change; and the difference line by line. The bytes come from the archive files. Without
     them only the recorded verdict is shown.
     """
-    from recrawl.app.rates.rates_question import moment
+    from recrawl.app.rates.rates_table import moment
     from recrawl.cli.tables import print_json
     from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
 

@@ -19,8 +19,16 @@ import numpy as np
 import typer
 
 from recrawl.app.display import HERE
-from recrawl.app.plan.plan_next import changes_known, chosen, host_capacity, shown_price, what_if
-from recrawl.app.plan.plan_outlook import HostCosts, PlanOutlook, hosts_of
+from recrawl.app.plan import (
+    HostCosts,
+    PlanOutlook,
+    changes_known,
+    chosen,
+    host_capacity,
+    hosts_of,
+    shown_price,
+    what_if,
+)
 from recrawl.app.progress import line
 from recrawl.app.workspace.configuration import parse_assignments
 from recrawl.app.workspace.settings import Settings
@@ -56,8 +64,7 @@ from recrawl.time import DAY, HOUR, format_duration
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from recrawl.app.plan.plan_next import BudgetAlternatives, Columns, UnmetRequest
-    from recrawl.app.plan.plan_outlook import PlanOutlook
+    from recrawl.app.plan import BudgetAlternatives, Columns, UnmetRequest
     from recrawl.app.provenance import Provenance
     from recrawl.app.rates.belief_table import Expected
     from recrawl.app.workspace.configuration import Configuration
@@ -94,7 +101,7 @@ class PlanningInputs:
 
     def outlook(self) -> PlanOutlook:
         """Due times and threshold at the budget of the settings."""
-        from recrawl.app.plan.plan_outlook import look_ahead
+        from recrawl.app.plan import look_ahead
         from recrawl.app.predict.model_use import expected_links
 
         expected, links = self.expected(), expected_links(self.place, self.store, self.now)
@@ -104,7 +111,7 @@ class PlanningInputs:
 
 @contextmanager
 def _planning(workspace: Path, assignments: list[str] | None, at: str | None) -> Iterator[PlanningInputs]:
-    from recrawl.app.rates.rates_question import moment
+    from recrawl.app.rates.rates_table import moment
     from recrawl.crawl.clock import RealClock
     from recrawl.crawl.control.runtime_limits import limits
 
@@ -555,7 +562,7 @@ def capacity(  # noqa: PLR0913 - one argument an option
 
 def _tell_next(asked: PlanningInputs, host: str | None, limit: int, *, json_output: bool) -> None:
     from recrawl.app.display import shown_time
-    from recrawl.app.plan.plan_next import coming, facts
+    from recrawl.app.plan import coming, facts
     from recrawl.cli.tables import print_json
 
     outlook = asked.outlook()
@@ -604,7 +611,7 @@ def _print_late(now: float, late: FloatArray) -> None:
 
 
 def _print_budget(outlook: PlanOutlook, buys: BudgetAlternatives, unmet: list[UnmetRequest]) -> None:
-    from recrawl.app.plan.plan_next import HEADINGS, LINK_HEADINGS, UNNAMED, what_if_rows
+    from recrawl.app.plan import HEADINGS, LINK_HEADINGS, UNNAMED, what_if_rows
     from recrawl.cli.tables import print_table
     from recrawl.time import format_duration
 

@@ -26,7 +26,7 @@ from recrawl.cli.options import (
 from recrawl.model.plurals import counted
 
 if TYPE_CHECKING:
-    from recrawl.app.predict.predict_scores import PredictionReasons
+    from recrawl.app.predict.stored_models import PredictionReasons
     from recrawl.predict.prior_model import ModelCard, ModelScore
 
 
@@ -206,7 +206,7 @@ def score(  # noqa: PLR0913, PLR0917 - one argument an option
     Visit results are not used. The highest rates come first. Intervals cover the true rate in 90 % of cases.
     """
     from recrawl.app.display import rows_of
-    from recrawl.app.predict.predict_scores import expected
+    from recrawl.app.predict.stored_models import expected
     from recrawl.app.result_tables import check_ending, write_columns
     from recrawl.cli.tables import command_provenance, print_json
 
@@ -288,7 +288,7 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument an option
     A feature with factor 2 doubles the predicted rate: with this feature taken from another page, the prediction would
     be half as high on average.
     """
-    from recrawl.app.predict.predict_scores import reasons
+    from recrawl.app.predict.stored_models import reasons
     from recrawl.cli.tables import print_json
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
@@ -328,8 +328,8 @@ def features(  # noqa: PLR0913, PLR0917 - one argument an option
     the archived copies. Unknown values are empty. A .parquet file also holds the group of each column, the time and the
     schema version.
     """
-    from recrawl.app.predict.predict_features import FeatureQuestion, feature_table, groups_of, write_features
-    from recrawl.app.rates.rates_question import moment
+    from recrawl.app.predict.model_data import FeatureQuestion, feature_table, groups_of, write_features
+    from recrawl.app.rates.rates_table import moment
     from recrawl.app.result_tables import check_ending
     from recrawl.cli.tables import command_provenance
     from recrawl.crawl.clock import RealClock

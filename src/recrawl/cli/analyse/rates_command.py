@@ -10,7 +10,7 @@ import typer
 
 from recrawl.app.display import HERE, command_in, seconds_of
 from recrawl.app.progress import line
-from recrawl.app.rates.rates_question import (
+from recrawl.app.rates.rates_table import (
     ChangeAspect,
     RatesGrouping,
     RatesOrder,
@@ -261,7 +261,7 @@ def _table(  # noqa: PLR0913 - what is asked, and where the answer goes
 def _why_none(question: RatesQuestion, folder: Path) -> str:
     """Explain why there is no row, and what to do."""
     from recrawl.app.display import shown_time
-    from recrawl.app.workspace.setting_kinds import write_duration
+    from recrawl.app.workspace.settings import write_duration
 
     asked = {
         "--host": question.host,

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recrawl.app.assess.assess_composites import composite_columns
+from recrawl.app.assess.archive_reading import TemporaryArchive
 from recrawl.app.assess.assess_facts import facts, words
-from recrawl.app.assess.assess_sources import TemporaryArchive
-from recrawl.app.assess.assess_tables import Columns, crawls, first_rows, pages, sections, subsites
+from recrawl.app.assess.assess_tables import Columns, composite_columns, crawls, first_rows, pages, sections, subsites
 from recrawl.app.assess.assessment import ArchiveAssessment, AssessmentQuestion
 from recrawl.app.display import HERE, json_text, seconds_of
 from recrawl.app.progress import bars, line
@@ -40,7 +39,7 @@ from recrawl.time import format_duration
 from recrawl.transfer.composite_reader import MOST_PAGES
 
 if TYPE_CHECKING:
-    from recrawl.app.assess.assess_sources import ReadOptions, TemporaryArchive
+    from recrawl.app.assess.archive_reading import ReadOptions
     from recrawl.app.provenance import Provenance
     from recrawl.store.base import HistoryStore, Store
 
@@ -122,7 +121,7 @@ def write_answer(
 
         written += write_trees(store, found, folded=wanted.graphml, whole=wanted.tree)
     if wanted.plot is not None:
-        from recrawl.app.plots.quality_plot import draw_quality
+        from recrawl.app.plots import draw_quality
 
         draw_quality(found.quality, sections(found), wanted.plot)
         written.append(wanted.plot)
@@ -314,8 +313,8 @@ def assess(  # noqa: PLR0913 - one argument an option
 
     A broken file is reported, and the other files are still read.
     """
-    from recrawl.app.assess.assess_sources import ReadOptions, check_files, check_merge_needs_files
-    from recrawl.app.rates.rates_question import moment
+    from recrawl.app.assess.archive_reading import ReadOptions, check_files, check_merge_needs_files
+    from recrawl.app.rates.rates_table import moment
 
     asked = AssessmentQuestion(
         None if at is None else moment(at, 0.0),
@@ -339,7 +338,7 @@ def assess(  # noqa: PLR0913 - one argument an option
     check_merge_needs_files(merge_within)
     place = open_workspace(workspace, parse_assignments(assignments or []))
     wanted = replace(wanted, provenance=command_provenance(place.configuration, [workspace], as_of=asked.at))
-    from recrawl.app.assess.assess_sources import workspace_store
+    from recrawl.app.assess.archive_reading import workspace_store
     from recrawl.app.predict.model_use import expected_changes
 
     with bars() as bar, workspace_store(place, bar) as store:
@@ -351,7 +350,7 @@ def assess(  # noqa: PLR0913 - one argument an option
 def _assess_files(
     paths: list[Path], reading: ReadOptions, asked: AssessmentQuestion, wanted: AssessOutputs, composites: int
 ) -> None:
-    from recrawl.app.assess.assess_sources import read_archive
+    from recrawl.app.assess.archive_reading import read_archive
 
     listed = None if wanted.output is None else wanted.output / "errors.jsonl"
     with bars() as bar, read_archive(paths, replace(reading, list_errors=listed), bar) as archive:
@@ -368,7 +367,7 @@ def _assess(
     composites: tuple[Path | None, int],
 ) -> None:
     """Compute and print. ``composites``: the folder of archive files if bytes may be read, and the pages to check."""
-    from recrawl.app.assess.assess_composites import composed_in
+    from recrawl.app.assess.assess_tables import composed_in
     from recrawl.app.assess.assessment import answer
 
     if archive is not None:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recrawl.app.display import HERE, command_in, pause_of, shown_time
-from recrawl.app.site_capture.capture_run import site_url, unfinished_capture
-from recrawl.app.site_capture.statement_text import report_lines
+from recrawl.app.site_capture import report_lines, site_url, unfinished_capture
 from recrawl.app.workspace.configuration import parse_assignments
 from recrawl.app.workspace.workspace import open_workspace
 from recrawl.assess.capture_statement import outcome_counts
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from recrawl.app.site_capture.capture_run import CaptureForecast
+    from recrawl.app.site_capture import CaptureForecast
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.store.base import HistoryStore, PageTable, Store
     from recrawl.store.store_values import SiteCapture
@@ -291,7 +290,7 @@ def plan_capture(  # noqa: PLR0913 - one argument an option
     No request is made. The forecast uses the pages of the site that the workspace knows, their change rates, and the
     delay of the host. It assumes that responses are immediate and that no request fails.
     """
-    from recrawl.app.site_capture.capture_run import forecast
+    from recrawl.app.site_capture import forecast
     from recrawl.crawl.clock import RealClock
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
@@ -383,7 +382,7 @@ def _order(  # noqa: PLR0913, PLR0917 - the options of a capture
 
 def _carried_out(place: Workspace, store: Store, order: CaptureOrder, unfinished: SiteCapture | None) -> CaptureReport:
     """Run the capture and return its report. If it is interrupted, print that and exit."""
-    from recrawl.app.site_capture.capture_run import carry_out
+    from recrawl.app.site_capture import carry_out
     from recrawl.app.workspace.workspace_wiring import classifier_of
     from recrawl.cli.interrupts import interruptible
     from recrawl.cli.operate.run_display import getting_ready

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recrawl.app.display import HERE
-from recrawl.app.plan.plan_next import ExportPeriod
+from recrawl.app.plan import ExportPeriod
 from recrawl.app.workspace.configuration import parse_assignments
 from recrawl.app.workspace.workspace import open_workspace
 from recrawl.cli.options import HostOption, SetOption, WorkspaceOption
@@ -23,7 +23,6 @@ from recrawl.errors import ConfigError, InputError
 from recrawl.model.plurals import counted
 
 if TYPE_CHECKING:
-    from recrawl.app.plan.plan_next import ExportPeriod
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.store.base import Store
     from recrawl.transfer.wacz_export import ArchiveFiles
@@ -256,7 +255,7 @@ def write_graph(job: ExportJob) -> list[str]:
 
 def write_seeds(job: ExportJob, dialect: str) -> list[str]:
     """All scheduled pages, or those that fall due, as a list."""
-    from recrawl.app.plan.plan_next import due_pages
+    from recrawl.app.plan import due_pages
     from recrawl.formats.atomic_files import complete_file
     from recrawl.formats.seeds import SeedDialect, seed_lines
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recrawl.app.assess.archive_reading import ImportErrors, row_of
 from recrawl.app.display import HERE, seconds_of
 from recrawl.app.progress import bars
-from recrawl.app.status.status_work import shown_size
+from recrawl.app.status import shown_size
 from recrawl.app.workspace.configuration import parse_assignments
-from recrawl.app.workspace.import_errors import ImportErrors, row_of
 from recrawl.app.workspace.workspace import open_workspace
 from recrawl.cli.options import DigestsOnlyOption, JsonOption, SetOption, WorkspaceOption
 from recrawl.errors import ConfigError, FetchError, InputError

@@ -16,7 +16,7 @@ from recrawl.errors import ConfigError, InputError
 from recrawl.model.plurals import counted
 
 if TYPE_CHECKING:
-    from recrawl.app.assess.assess_sources import ReadOptions, TemporaryArchive
+    from recrawl.app.assess.archive_reading import ReadOptions, TemporaryArchive
     from recrawl.app.rates.belief_table import Expected
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.model import IntArray
@@ -83,7 +83,7 @@ def report(  # noqa: PLR0913 - one argument an option
     Files are read into a temporary store, as in recrawl assess. If there is too little data for a section, the report
     states that.
     """
-    from recrawl.app.assess.assess_sources import ReadOptions, check_files, check_merge_needs_files, workspace_store
+    from recrawl.app.assess.archive_reading import ReadOptions, check_files, check_merge_needs_files, workspace_store
 
     if versions is not None and versions != NO_LINK and not _is_link(versions):
         raise ConfigError(
@@ -177,7 +177,7 @@ def report_of_workspace(
 
 
 def _of_files(paths: list[Path], versions: str | None, reading: ReadOptions) -> ReportPage:
-    from recrawl.app.assess.assess_sources import read_archive
+    from recrawl.app.assess.archive_reading import read_archive
     from recrawl.cli.collect.assess_command import tell_problems
 
     now = _clock()
@@ -205,7 +205,7 @@ def _sections(  # noqa: PLR0913 - where from, when, and what is asked
     expected: Expected | None = None,
 ) -> list[Section]:
     from recrawl.app.assess.assessment import AssessmentQuestion, NothingToJudgeError
-    from recrawl.app.rates.rates_question import RatesQuestion
+    from recrawl.app.rates.rates_table import RatesQuestion
     from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
     from recrawl.web.report.report_builder import ReportScope, sections_of
     from recrawl.web.report.report_page import Section

@@ -8,9 +8,8 @@ import typer
 
 from recrawl.app.display import HERE
 from recrawl.app.workspace.configuration import parse_assignments
-from recrawl.app.workspace.live_limits import change_limits, not_live
 from recrawl.app.workspace.settings import Setting, declared
-from recrawl.app.workspace.workspace import Workspace, open_workspace
+from recrawl.app.workspace.workspace import Workspace, change_limits, not_live, open_workspace
 from recrawl.cli.options import JsonOption, SetOption, WorkspaceOption
 from recrawl.errors import ConfigError
 

@@ -85,7 +85,7 @@ def listing(  # noqa: C901, PLR0913 - one argument an option, one case a table
     """
     from recrawl.app.display import rows_of
     from recrawl.app.rates.belief_table import host_id
-    from recrawl.app.status.work_lists import due, failing, hosts, how_many, noise_rows
+    from recrawl.app.status import due, failing, hosts, how_many, noise_rows
     from recrawl.cli.tables import print_columns, print_csv, print_json
     from recrawl.crawl.clock import RealClock
     from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
@@ -124,7 +124,7 @@ def listing(  # noqa: C901, PLR0913 - one argument an option, one case a table
 
 
 def _pages(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
-    from recrawl.app.status.work_lists import how_many
+    from recrawl.app.status import how_many
 
     pages = store.pages()
     if host is not None:
@@ -163,7 +163,7 @@ def _misdated(store: HistoryStore, host: int | None, limit: int) -> tuple[Column
 
 def _as_columns(store: PageTable, found: Visits, limit: int) -> tuple[Columns, str]:
     """The first of these visits, and whether there are more."""
-    from recrawl.app.status.work_lists import in_words
+    from recrawl.app.status import in_words
     from recrawl.model import Outcome, Verdict
 
     visits = found.take(slice(limit))

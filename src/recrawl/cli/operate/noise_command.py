@@ -43,7 +43,7 @@ def reset(
     """
     import numpy as np
 
-    from recrawl.app.assess.assess_sources import judge_all_parts
+    from recrawl.app.assess.archive_reading import judge_all_parts
     from recrawl.app.rates.belief_table import host_id
     from recrawl.detect.noise.learned_noise import NoiseEvidence
     from recrawl.model.plurals import counted

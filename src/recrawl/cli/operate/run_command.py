@@ -13,7 +13,7 @@ from recrawl.cli.options import SetOption, WorkspaceOption
 from recrawl.model.plurals import counted
 
 if TYPE_CHECKING:
-    from recrawl.app.runs.crawl_run import RunOutcome
+    from recrawl.app.crawl_run import RunOutcome
     from recrawl.crawl.control.metrics import CrawlStats
 
 EXAMPLES = """
@@ -73,7 +73,7 @@ def run(  # noqa: PLR0913 - one argument an option
 
 async def _run(place: Workspace, for_: str | None, until: str | None, *, once: bool) -> int:
     """Crawl until the time is over or the user interrupts; returns the exit code."""
-    from recrawl.app.runs.crawl_run import CrawlRun, run_term
+    from recrawl.app.crawl_run import CrawlRun, run_term
     from recrawl.cli.entry import seconds_since_start, take_over_last_words
     from recrawl.cli.interrupts import interruptible
     from recrawl.cli.operate.run_display import TerminalDisplay

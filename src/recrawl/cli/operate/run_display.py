@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, contextmanager
 
 import typer
 
+from recrawl.app.crawl_run import GettingReady, RunCounts, every
 from recrawl.app.display import shown_time
-from recrawl.app.runs.crawl_run import GettingReady, RunCounts, every
 from recrawl.crawl.control.metrics import CrawlStats
 from recrawl.model.plurals import counted
 from recrawl.time import MINUTE, format_duration

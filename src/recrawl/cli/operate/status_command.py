@@ -30,7 +30,7 @@ def status(workspace: WorkspaceOption = HERE, json_output: JsonOption = False, a
     from recrawl.app.display import shown_time
     from recrawl.app.predict.model_use import expected_changes, model_facts
     from recrawl.app.rates.belief_table import learn
-    from recrawl.app.status.status_work import work_facts, work_rows
+    from recrawl.app.status import work_facts, work_rows
     from recrawl.cli.tables import print_json, print_table
     from recrawl.crawl.clock import time_of
 

@@ -157,7 +157,7 @@ class CaptureProcesses:
 
     def stated(self, capture: SiteCapture) -> list[str]:
         """What is said about a finished capture, in words."""
-        from recrawl.app.site_capture.statement_text import stored_lines
+        from recrawl.app.site_capture import stored_lines
 
         return stored_lines(capture, json.loads(capture.statement))
 

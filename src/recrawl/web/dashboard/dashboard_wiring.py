@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from recrawl.app.status.work_lists import masked_by_host
+from recrawl.app.status import masked_by_host
 from recrawl.crawl.control.health import HealthMonitor
 from recrawl.crawl.control.worker_registry import is_alive, registered_workers
 from recrawl.detect.validator_trust import is_believed

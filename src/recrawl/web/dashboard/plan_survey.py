@@ -20,16 +20,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from recrawl.app.display import rows_of
-from recrawl.app.plan.plan_next import (
+from recrawl.app.plan import (
+    PlanOutlook,
     cannot_be_met,
     changed_since,
+    look_ahead,
     next_pages,
     reasons,
     shown_price,
     what_if,
     what_if_rows,
 )
-from recrawl.app.plan.plan_outlook import PlanOutlook, look_ahead
 from recrawl.app.predict.model_use import expected_changes, expected_links
 from recrawl.app.rates.belief_table import BeliefTable, VisitSpan, learn
 from recrawl.crawl.control.runtime_limits import limits

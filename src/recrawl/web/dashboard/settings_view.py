@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from recrawl.app.rates.belief_table import host_id
-from recrawl.app.workspace.live_limits import change_limits, not_live
 from recrawl.app.workspace.settings import declared, without_password
+from recrawl.app.workspace.workspace import change_limits, not_live
 from recrawl.crawl.control import runtime_limits
 from recrawl.web.dashboard.routes import Action, ActionResult, Answer, CheckedParameters, Parameter, View
 
 if TYPE_CHECKING:
-    from recrawl.app.workspace.setting_kinds import Value
-    from recrawl.app.workspace.settings import Setting
+    from recrawl.app.workspace.settings import Setting, Value
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.web.dashboard.stale_cache import StorePool
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recrawl.app.rates.rates_table import in_words
-from recrawl.app.status.status_work import failure_words, work_facts
+from recrawl.app.status import failure_words, work_facts
 from recrawl.app.visit_explanation import as_facts, compared, story_of
 from recrawl.assess.changes_over_time import activity
 from recrawl.detect.explanation import reasons

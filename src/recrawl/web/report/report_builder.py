@@ -14,16 +14,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recrawl.app.assess.assess_composites import composed_in, composite_words
 from recrawl.app.assess.assess_facts import paragraphs
-from recrawl.app.assess.assess_tables import crawls, pages, sections
+from recrawl.app.assess.assess_tables import composed_in, composite_words, crawls, pages, sections
 from recrawl.app.assess.assessment import ArchiveAssessment, AssessmentQuestion, answer
 from recrawl.app.assess.site_pages import SitePages, media_types, pages_of_archive, pages_of_capture
 from recrawl.app.rates.estimator_backtest import predict_links, some_observations
 from recrawl.app.rates.rates_diagnosis import SEED, findings_of
-from recrawl.app.rates.rates_question import RatesGrouping, RatesQuestion
-from recrawl.app.rates.rates_table import RateRows, rows_for
-from recrawl.app.site_capture.statement_text import report_lines
+from recrawl.app.rates.rates_table import RateRows, RatesGrouping, RatesQuestion, rows_for
+from recrawl.app.site_capture import report_lines
 from recrawl.assess.archive_quality import sharpness_over_time, staying_fresh
 from recrawl.assess.change_intervals import (
     LogNormalFit,
@@ -56,7 +54,7 @@ from recrawl.web.report.sharpness_section import MOST_ROWS, SharpnessData, quali
 from recrawl.web.report.site_graph import graph_section, scatter_section
 
 if TYPE_CHECKING:
-    from recrawl.app.assess.assess_sources import TemporaryArchive
+    from recrawl.app.assess.archive_reading import TemporaryArchive
 
 
 EXTRAS = ReportExtras(site_graph.SCRIPTS, site_graph.STYLES)

@@ -1,8 +1,7 @@
-"""What would be fetched next and why, what the budget buys, and what cannot be had.
+"""The input and the answers of ``recrawl plan``.
 
-What ``recrawl plan`` has to say of the pages that come next: by columns, and as plain values for other programs.
-
-Which pages another crawler should visit in a given time: those that fall due in it, within the budget.
+Pages, due times, hosts and download times are read from the store once. From them: what is fetched next and why, what
+the budget achieves, what cannot be met, and the pages that another crawler should visit in a given time.
 """
 
 from __future__ import annotations
@@ -14,20 +13,232 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from recrawl.app.display import rows_of, seconds_of, shown_time
-from recrawl.app.plan.plan_outlook import PlanOutlook
 from recrawl.app.rates.belief_table import LEVEL, VisitSpan, host_id, learn
 from recrawl.app.rates.rates_table import in_words, told_of_page
-from recrawl.errors import ConfigError
-from recrawl.model import BoolArray, FloatArray, IntArray
+from recrawl.app.workspace.settings import Settings
+from recrawl.app.workspace.workspace_wiring import host_limits_of, policy_of, politeness_of
+from recrawl.crawl.visit.site_claims import signals
+from recrawl.errors import ConfigError, InputError
+from recrawl.estimate.signals.exact_times import exact_times_as_observations
+from recrawl.model import ANSWERED, Belief, BoolArray, FloatArray, IntArray, Outcome, Pages
 from recrawl.model.plurals import counted, told
-from recrawl.plan.budget_outcome import BudgetOutcome, Capacity, HostLimits, capacity, keep, keep_at_rates
+from recrawl.plan.budget_outcome import (
+    BudgetOutcome,
+    Capacity,
+    HostLimits,
+    HostVisitLimits,
+    capacity,
+    keep,
+    keep_at_rates,
+)
+from recrawl.plan.crawl_time import HostTreatment
+from recrawl.plan.download_times import Downloads, DownloadTimes, learn_downloads
+from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
+from recrawl.schedule.objectives import OBJECTIVES
+from recrawl.schedule.policies.new_links import NewLinks
+from recrawl.schedule.policies.valued import ValuedPolicy
+from recrawl.schedule.policy import Policy
+from recrawl.schedule.politeness.retry import Retry
+from recrawl.schedule.price.due_times import VisitDemand
 from recrawl.time import DAY, format_duration
 
 if TYPE_CHECKING:
-    from recrawl.app.rates.belief_table import BeliefTable
+    from recrawl.app.rates.belief_table import BeliefTable, Expected, LinkBeliefs
     from recrawl.app.workspace.workspace import Workspace
-    from recrawl.model import IntArray
-    from recrawl.store.base import PageTable, Store
+    from recrawl.store.base import HistoryStore, PageTable, Store
+    from recrawl.store.store_values import HostRows
+
+
+TIMED = 200_000
+"""Latest visits from which download times are learned."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostCosts:
+    """Hosts, and what one request to each takes."""
+
+    id: IntArray
+    name: list[str]
+    crawl_delay: FloatArray
+    """Crawl-delay of the host in seconds; NaN where our own settings apply."""
+    ready_at: FloatArray
+    """The earliest next request to the host; -inf where not known at the time of reference."""
+    all_times: DownloadTimes
+    """Of these hosts, with one more row for an unknown host."""
+    treatment: HostTreatment
+
+    @property
+    def times(self) -> DownloadTimes:
+        """Of these hosts."""
+        return self.all_times.take(np.arange(len(self.id)))
+
+    def rows(self, host: IntArray) -> IntArray:
+        """The row of each id."""
+        return np.searchsorted(self.id, host)
+
+    @property
+    def pause(self) -> FloatArray:
+        """Expected seconds of pause after a request."""
+        return self.treatment.pause(self.times.mean(), self.crawl_delay)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOutlook:
+    """What is known at a moment, and what follows from it."""
+
+    now: float
+    settings: Settings
+    policy: Policy
+    expert: ValuedPolicy
+    """The source of beliefs: the policy itself if it has beliefs."""
+    pages: Pages
+    """All that are ever to be visited, by ascending id."""
+    due: FloatArray
+    patience: FloatArray
+    """Seconds by which each page is put off because it failed."""
+    last_observed: FloatArray
+    gone: BoolArray
+    """Whether that observation found no page."""
+    belief: Belief
+    """About the rates at which the same pages change, at the pace of now."""
+    demand: VisitDemand
+    """Of the same pages, for what a budget would do. Where new links are wanted, by their rates.
+
+    Pages that are gone have no weight: nothing happens to them, and they get what the longest interval gives.
+    """
+    hosts: HostCosts
+    expected: Expected | None = None
+    """The predicted change rates of pages without history."""
+
+    @property
+    def of_links(self) -> bool:
+        """Whether visits are made for new links, at their own rates."""
+        return isinstance(self.policy, NewLinks)
+
+    @property
+    def budget(self) -> float:
+        """Visits per second."""
+        return self.settings.schedule.budget / DAY
+
+    @property
+    def host(self) -> IntArray:
+        """Row of each page's host."""
+        return self.hosts.rows(self.pages.host)
+
+    @property
+    def late(self) -> FloatArray:
+        """Seconds for which each page has been waiting; 0 if it is not due yet.
+
+        An imported page waits since its import, as in ``recrawl status``. A page that was added after the time of
+        reference waits since its due time.
+        """
+        added = np.where(self.pages.discovered <= self.now, self.pages.discovered, -math.inf)
+        return np.maximum(self.now - np.maximum(self.due, added), 0.0)
+
+    @property
+    def interval(self) -> FloatArray:
+        """Seconds after a visit until each page is due again.
+
+        This is the inverse of its visit rate at the current threshold. A policy without a threshold keeps its current
+        interval and treats new pages like the average page.
+        """
+        allocation = self.policy.allocation if isinstance(self.policy, ValuedPolicy) else None
+        if allocation is not None:
+            with np.errstate(divide="ignore"):
+                return 1.0 / allocation.rate
+        asked = self.due - self.patience - self.last_observed
+        evenly = float(self.pages.cost.sum()) / self.budget if self.budget > 0 else math.inf
+        return np.where(asked > 0, asked, evenly)
+
+    @property
+    def limits(self) -> HostVisitLimits:
+        """What politeness lets each host take."""
+        return HostVisitLimits(self.host, 1.0 / np.maximum(self.hosts.pause + self.hosts.times.mean(), 1e-9))
+
+
+def look_ahead(
+    store: Store,
+    settings: Settings,
+    now: float,
+    expected: Expected | None = None,
+    links: LinkBeliefs | None = None,
+) -> PlanOutlook:
+    """Learn from visits and signals up to ``now`` as the crawler would; fit its policy. O(visits + pages · steps).
+
+    ``expected`` and ``links`` are the predictions of the model for changes and new links of pages without history.
+    """
+    everything, visits = store.pages(), store.visits(until=now).sorted()
+    # A later import may hold earlier visits: the page was known then.
+    known = (everything.discovered <= now) | np.isin(everything.id, visits.page)
+    pages = everything.take((everything.importance > 0) & known)
+    if not len(pages):
+        raise InputError(
+            f"There is no page to plan for as of {shown_time(now)}.",
+            "Add some with recrawl add or recrawl import, or give a later time.",
+        )
+    visits = visits.take(np.isin(visits.page, pages.id))
+    limits = host_limits_of(store, lambda: politeness_of(settings.politeness))
+    policy = policy_of(settings.schedule, store.urls, limits, expected, links)
+    scheduler = RevisitScheduler(
+        policy, budget=settings.schedule.budget / DAY, retry=Retry.beginning(settings.politeness.retry)
+    )
+    heard, when = signals(store.claims(pages.id))
+    heard, when = heard[when <= now], when[when <= now]
+    scheduler.add(pages)
+    scheduler.add_signals(heard, when)
+    scheduler.tell(visits)
+    scheduler.fit(now)
+    due = scheduler.due(pages.id, now)
+    wanted = policy.due(pages.id, now)
+    expert = policy if isinstance(policy, ValuedPolicy) else ValuedPolicy(OBJECTIVES[settings.schedule.objective])
+    if expert is not policy:
+        expert.add(pages)
+        expert.signal(heard, when)
+        expert.tell(exact_times_as_observations(visits))
+    observations = visits.take(visits.answered())
+    last, gone = np.full(len(pages), math.nan), np.zeros(len(pages), np.bool_)
+    place = np.searchsorted(pages.id, observations.page)  # by time: of a page the last assignment stands
+    last[place], gone[place] = observations.time, observations.outcome == Outcome.GONE
+    belief = expert.belief(pages.id, now)
+    demand = VisitDemand(
+        OBJECTIVES[settings.schedule.objective],
+        policy.links(pages.id) if isinstance(policy, NewLinks) else belief,
+        np.where(gone, 0.0, pages.importance), pages.cost,
+        settings.schedule.min_interval, settings.schedule.max_interval,
+    )  # fmt: skip
+    put_off = np.maximum(np.nan_to_num(due - wanted, posinf=0.0), 0.0)
+    hosts = hosts_of(store, settings, now)
+    return PlanOutlook(now, settings, policy, expert, pages, due, put_off, last, gone, belief, demand, hosts, expected)
+
+
+def hosts_of(store: HistoryStore, settings: Settings, now: float) -> HostCosts:
+    """All hosts, with what their last downloads say of the next ones."""
+    hosts = store.hosts()
+    rules = politeness_of(settings.politeness)
+    later = bool((store.latest_visits(1).time > now).any())
+    return HostCosts(
+        hosts.id,
+        hosts.name,
+        np.where(hosts.delay > rules.shortest, hosts.delay, math.nan),
+        np.full(len(hosts), -math.inf) if later else hosts.ready_at,
+        _times(store, hosts, settings.fetch.timeout, now),
+        HostTreatment(rules),
+    )
+
+
+def _times(store: HistoryStore, hosts: HostRows, limit: float, now: float) -> DownloadTimes:
+    """Download times of each host, a day for a crawl."""
+    visits = store.latest_visits(TIMED)
+    visits = visits.take((visits.time <= now) & (visits.cost > 0))
+    known, row = np.unique(visits.page, return_inverse=True)
+    of_page = store.pages(known).host
+    past = Downloads(
+        np.searchsorted(hosts.id, of_page[row]),
+        np.floor(visits.time / DAY).astype(np.int64),
+        visits.cost.astype(np.float64),
+        visits.outcome <= ANSWERED,
+    )
+    return learn_downloads(past, len(hosts) + 1, limit=limit)
 
 
 Columns = dict[str, list[Any]]
@@ -57,7 +268,6 @@ def what_if(outlook: PlanOutlook, known: BeliefTable | None = None) -> BudgetAlt
     Changes are counted by what ``recrawl rates`` has ``known`` of pages; where it knows of none, what a budget buys is
     not known (NaN).
     """
-    from recrawl.schedule.policies.valued import ValuedPolicy
     from recrawl.schedule.price.budget_price import allocate
 
     budgets = [outlook.budget * factor for factor in (1.0 - STEP, 1.0, 1.0 + STEP)]
@@ -121,8 +331,6 @@ def next_pages(store: PageTable, outlook: PlanOutlook, rows: IntArray, known: Be
 
 def _prices(outlook: PlanOutlook, rows: IntArray) -> FloatArray:
     """What a visit to each page must bring: more where its host is slow; NaN for a policy without prices."""
-    from recrawl.schedule.policies.valued import ValuedPolicy
-
     policy = outlook.policy
     prices = policy.prices if isinstance(policy, ValuedPolicy) else None
     return np.full(len(rows), math.nan) if prices is None else prices.of(outlook.pages.host[rows])
@@ -350,7 +558,7 @@ class ExportPeriod:
         Raises:
             ConfigError: it has no length, or the moment is none.
         """
-        from recrawl.app.rates.rates_question import moment
+        from recrawl.app.rates.rates_table import moment
         from recrawl.crawl.clock import RealClock
 
         seconds = seconds_of("--due", length)
@@ -367,7 +575,6 @@ def due_pages(place: Workspace, store: Store, period: ExportPeriod) -> tuple[Int
     """
     import numpy as np
 
-    from recrawl.app.plan.plan_outlook import look_ahead
     from recrawl.app.predict.model_use import expected_changes, expected_links
     from recrawl.crawl.control.runtime_limits import limits
 

@@ -33,8 +33,8 @@ from recrawl.model.visits import NOT_ALLOWED
 from recrawl.time import MINUTE, format_duration, to_iso
 
 if TYPE_CHECKING:
-    from recrawl.app.predict.live_model import LiveModel
-    from recrawl.app.runs.monitoring import Monitoring
+    from recrawl.app.monitoring import Monitoring
+    from recrawl.app.predict.model_use import LiveModel
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.crawl.clock import RealClock
     from recrawl.crawl.control.metrics import CrawlStats, StatsCollector
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from recrawl.crawl.worker.crawl_worker import CrawlWorker
     from recrawl.store.base import ScheduleStore, Store
     from recrawl.store.recording import AheadOfClock
+
 
 FINISH_WITHIN = 4.0
 """Seconds that running requests get when a run stops: the user waits at most five."""
@@ -71,7 +72,7 @@ def run_term(now: float, for_: str | None, until: str | None) -> RunTerm:
     Raises:
         ConfigError: it is over.
     """
-    from recrawl.app.rates.rates_question import moment
+    from recrawl.app.rates.rates_table import moment
 
     seconds = seconds_of("--for", for_) if for_ is not None else math.inf
     return check_term(RunTerm(seconds, moment(until, math.inf)), now)
@@ -261,7 +262,7 @@ class CrawlRun:
 
     async def _crawl_on(self) -> RunOutcome:
         """Crawl, and restart after a step of the clock, or if the store became unreachable before the first step."""
-        from recrawl.app.runs.monitoring import Monitoring
+        from recrawl.app.monitoring import Monitoring
 
         drivers, start = self._drivers, self._start
         with Monitoring(self._place, self._worker, self._clock, self._show.say) as monitoring:
@@ -546,7 +547,7 @@ def _watched(
     place: Workspace, model: LiveModel | None, watching: ExitStack, say: Callable[[str], None]
 ) -> Callable[[float], None]:
     """A periodic task that keeps the trained model current until the stack is closed, if there is a model."""
-    from recrawl.app.predict.live_model import CHECK_EVERY, ModelWatch
+    from recrawl.app.predict.model_use import CHECK_EVERY, ModelWatch
 
     if model is None or place.configuration.settings.predict.retrain <= 0:
         return lambda _now: None

@@ -1,1 +1,0 @@
-"""Upcoming visits and what the budget buys."""

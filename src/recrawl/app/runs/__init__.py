@@ -1,1 +1,0 @@
-"""Runs of a crawl: from opening the store to the last visit."""

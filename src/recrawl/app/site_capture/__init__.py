@@ -1,1 +1,0 @@
-"""Captures of whole sites."""
