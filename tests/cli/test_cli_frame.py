@@ -131,12 +131,12 @@ def test_a_users_error_is_a_sentence_and_a_remedy_without_traceback(spawn, tmp_p
 def planted(body: str) -> subprocess.CompletedProcess[str]:
     """Run main() with a verb whose function has this body."""
     code = f"""
-import sys, recrawl.cli.operate.config_command as module
+import sys, recrawl.cli.collect.setup_commands as module
 from recrawl.cli import commands, main
 def status():
     {body}
 module.planted = status
-commands.COMMAND_SPECS = (commands.CommandSpec("status", "operate.config_command:planted", "x"),)
+commands.COMMAND_SPECS = (commands.CommandSpec("status", "collect.setup_commands:planted", "x"),)
 sys.argv = ["recrawl", "status"]
 main.main()
 """

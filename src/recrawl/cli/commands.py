@@ -30,7 +30,8 @@ class CommandSpec:
     """One command: where it is implemented, and its summary.
 
     The module may define ``EXAMPLES``, command lines shown verbatim at the end of the command's help, and
-    ``SUBCOMMANDS``: a command with them still does its own work if none is named.
+    ``SUBCOMMANDS``: a command with them still does its own work if none is named. A module of several commands names
+    the examples of each, such as ``PAUSE_EXAMPLES``.
     """
 
     name: str
@@ -60,10 +61,10 @@ ENTRY_POINTS = "recrawl.commands"
 COMMAND_SPECS = (
     CommandSpec(
         "init",
-        "collect.init_command:init",
+        "collect.setup_commands:init",
         "Create a workspace: a folder with settings, a store and archive files.",
     ),
-    CommandSpec("add", "collect.add_command:add", "Add pages to the schedule."),
+    CommandSpec("add", "collect.setup_commands:add", "Add pages to the schedule."),
     CommandSpec("import", "collect.import_command:import_", "Import captures of existing archives into the workspace."),
     CommandSpec(
         "capture",
@@ -71,21 +72,21 @@ COMMAND_SPECS = (
         "Capture a whole site and state the quality of the capture.",
     ),
     CommandSpec("run", "operate.run_command:run", "Crawl: visit pages when they are due."),
-    CommandSpec("pause", "operate.pause_command:pause", "Pause the crawl, or some of its hosts."),
-    CommandSpec("resume", "operate.resume_command:resume", "Resume a paused crawl, or some of its hosts."),
-    CommandSpec("limit", "operate.limit_command:limit", "Change limits of running crawls."),
+    CommandSpec("pause", "operate.control_commands:pause", "Pause the crawl, or some of its hosts."),
+    CommandSpec("resume", "operate.control_commands:resume", "Resume a paused crawl, or some of its hosts."),
+    CommandSpec("limit", "operate.control_commands:limit", "Change limits of running crawls."),
     CommandSpec(
         "robots",
-        "operate.robots_command:robots",
+        "operate.host_commands:robots",
         "Show or refresh the robots.txt rules of a host.",
     ),
-    CommandSpec("status", "operate.status_command:status", "Show counts, freshness, due pages and running workers."),
+    CommandSpec("status", "operate.status_commands:status", "Show counts, freshness, due pages and running workers."),
     CommandSpec(
         "list",
-        "operate.list_command:listing",
+        "operate.status_commands:listing",
         "List pages, hosts, visits, due or failing pages, misdated visits, or noise.",
     ),
-    CommandSpec("noise", "operate.noise_command:app", "Reset the learned noise of a host."),
+    CommandSpec("noise", "operate.host_commands:app", "Reset the learned noise of a host."),
     CommandSpec("rates", "analyse.rates_command:rates", "Estimate change rates, with intervals."),
     CommandSpec(
         "predict",
@@ -110,12 +111,14 @@ COMMAND_SPECS = (
         "export", "collect.export_command:export", "Export visits, histories, indexes or archives for other tools."
     ),
     CommandSpec(
-        "verify", "operate.verify_command:verify", "Check that store and archive files are complete and consistent."
+        "verify",
+        "operate.maintenance_commands:verify",
+        "Check that store and archive files are complete and consistent.",
     ),
-    CommandSpec("backup", "operate.backup_command:backup", "Copy a workspace while crawls run in it."),
-    CommandSpec("restore", "operate.restore_command:restore", "Restore a workspace from a backup."),
-    CommandSpec("copy", "operate.copy_command:copy", "Copy the store of a workspace to another database."),
-    CommandSpec("config", "operate.config_command:app", "Show the settings and where each comes from."),
+    CommandSpec("backup", "operate.maintenance_commands:backup", "Copy a workspace while crawls run in it."),
+    CommandSpec("restore", "operate.maintenance_commands:restore", "Restore a workspace from a backup."),
+    CommandSpec("copy", "operate.maintenance_commands:copy", "Copy the store of a workspace to another database."),
+    CommandSpec("config", "collect.setup_commands:app", "Show the settings and where each comes from."),
     CommandSpec("demo", "", "Run a complete crawl on a small test web.", package="recrawl-testweb"),
 )
 
@@ -282,7 +285,7 @@ def load(spec: CommandSpec) -> Command:
         command.name = spec.name
         return command
     module = import_module(target.__module__)
-    examples: str | None = getattr(module, "EXAMPLES", None)
+    examples: str | None = getattr(module, f"{spec.name.upper()}_EXAMPLES", None) or getattr(module, "EXAMPLES", None)
     below: Sequence[Subcommand] = getattr(module, "SUBCOMMANDS", ())
     command = _built(spec.name, target, examples, CommandWithSubcommands if below else CommandWithExamples)
     if isinstance(command, CommandWithSubcommands):

@@ -342,7 +342,7 @@ def _wanted(store: PageTable, urls: str, host: str | None) -> Counter[str]:
     from pathlib import Path
 
     from recrawl.app.rates.belief_table import host_id
-    from recrawl.cli.collect.add_command import text_of
+    from recrawl.cli.collect.setup_commands import text_of
     from recrawl.formats.seeds import read_seeds
     from recrawl.urls import host_of
 

@@ -1,4 +1,4 @@
-"""``recrawl add``: add pages, and choose how they are requested."""
+"""Set up a workspace: ``recrawl init``, ``recrawl config`` and ``recrawl add``."""
 
 from __future__ import annotations
 
@@ -8,16 +8,107 @@ from typing import Annotated
 
 import typer
 
-from recrawl.app.display import HERE
-from recrawl.app.workspace.configuration import parse_assignments
+from recrawl.app.display import HERE, command_in
+from recrawl.app.workspace.configuration import FILE_NAME, parse_assignments
 from recrawl.app.workspace.page_additions import check_files, check_names, described, put, unknown
-from recrawl.app.workspace.workspace import open_workspace
-from recrawl.cli.options import DryRunOption, SetOption, WorkspaceOption
-from recrawl.errors import ConfigError, InputError
+from recrawl.app.workspace.settings import declared, without_password
+from recrawl.app.workspace.workspace import Workspace, make_workspace, named, open_workspace
+from recrawl.cli.commands import CommandWithExamples, new_app
+from recrawl.cli.options import DryRunOption, JsonOption, SetOption, WorkspaceOption
+from recrawl.cli.tables import print_json, print_table
+from recrawl.errors import ConfigError, InputError, StoreError
 from recrawl.formats.seeds import read_seeds
 from recrawl.model.plurals import counted
 
-EXAMPLES = """
+INIT_EXAMPLES = """
+recrawl init                       in the current folder
+recrawl init my-archive            in a new folder
+recrawl init shared --store postgresql://me@db.example.org/archive
+"""
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(help="Folder of the workspace; created if it is missing.")] = HERE,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LOCATION", help="SQLite file or PostgreSQL URL, written to recrawl.yaml as store.location."
+        ),
+    ] = None,
+    assignments: SetOption = None,
+) -> None:
+    """Create a workspace: a folder with settings, a store and archive files.
+
+    Writes recrawl.yaml with every setting, its default and an explanation, creates an empty store, and creates the
+    folders warc/ (archive files) and reports/ (tables and plots). An existing workspace is not changed. If it has
+    recrawl.yaml but no store, the store is created.
+    """
+    flags = parse_assignments(assignments or [])
+    if store is not None:
+        flags["store.location"] = store
+    is_new = not (folder / FILE_NAME).exists()
+    make_workspace(folder, flags)
+    typer.echo(f"Created a {'workspace' if is_new else 'store for the workspace'} in {named(folder)}.")
+    typer.echo(f"Next, add pages: {command_in(folder, 'add', 'https://example.org/')}")
+
+
+CONFIG_EXAMPLES = """
+recrawl config show -w my-archive
+recrawl config show --json
+RECRAWL_FETCH_TIMEOUT=20s recrawl config show
+recrawl config show --set fetch.timeout=20s
+"""
+
+app = new_app()
+
+
+@app.callback(cls=None, no_args_is_help=True)
+def config() -> None:
+    """Show the settings and where each comes from."""
+
+
+def _limited(place: Workspace) -> Workspace:
+    """The configuration with the limits in force. If the store cannot be read, print that and leave the limits out."""
+    from recrawl.crawl.control.runtime_limits import limits
+
+    try:
+        with place.open_store() as store:
+            return place.limited(limits(store.controls()))
+    except StoreError as error:
+        typer.echo(f"Limits are not shown: {error.what}", err=True)
+        return place
+
+
+@app.command("show", cls=CommandWithExamples, epilog=CONFIG_EXAMPLES)
+def show(workspace: WorkspaceOption = HERE, json_output: JsonOption = False, assignments: SetOption = None) -> None:
+    """Print every setting, its value and its origin.
+
+    Precedence, highest first: recrawl limit, a flag (--set KEY=VALUE), an environment variable (RECRAWL_SECTION_KEY),
+    the recrawl.yaml of the workspace, the default.
+    """
+    configuration = _limited(open_workspace(workspace, parse_assignments(assignments or []))).configuration
+    if json_output:
+        rows = {}
+        for setting in declared():
+            value = configuration.value(setting)
+            shown = without_password(value) if isinstance(value, str) else value
+            rows[setting.key] = {"value": shown, "origin": str(configuration.origins[setting.key])}
+        print_json(rows)
+        return
+    print_table(
+        ("setting", "value", "origin"),
+        [
+            (
+                setting.key,
+                without_password(setting.kind.write(configuration.value(setting))),
+                str(configuration.origins[setting.key]),
+            )
+            for setting in declared()
+        ],
+    )
+
+
+ADD_EXAMPLES = """
 recrawl add https://example.org/ https://example.org/news/
 recrawl add --file seeds.txt -w my-archive
 recrawl add --file - --importance 3      the list from standard input

@@ -1,4 +1,4 @@
-"""``recrawl robots``: the robots.txt rules in force for a host."""
+"""What a crawl has learned of a host: ``recrawl robots`` and ``recrawl noise``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from recrawl.app.display import HERE
 from recrawl.app.workspace.configuration import parse_assignments
 from recrawl.app.workspace.workspace import open_workspace
+from recrawl.cli.commands import CommandWithExamples, new_app
 from recrawl.cli.options import JsonOption, SetOption, WorkspaceOption
 from recrawl.errors import ConfigError
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from recrawl.store.base import PageTable, ScheduleStore
 
 
-EXAMPLES = """
+ROBOTS_EXAMPLES = """
 recrawl robots example.org                                the rules in force, and when they expire
 recrawl robots example.org --url https://example.org/a    whether a page may be visited, and the matching rule
 recrawl robots example.org --refresh                      read them again before the next request
@@ -187,3 +188,54 @@ def _time(when: float) -> str:
     from recrawl.app.display import shown_time
 
     return f"{shown_time(when)} UTC"
+
+
+NOISE_EXAMPLES = """
+recrawl noise reset example.org                 compare all parts of its pages again
+recrawl noise reset a.example b.example -w ws   the same for two hosts of another workspace
+"""
+
+app = new_app()
+
+
+@app.callback(cls=None, no_args_is_help=True)
+def noise() -> None:
+    """Reset the learned noise of a host."""
+
+
+@app.command("reset", cls=CommandWithExamples, epilog=NOISE_EXAMPLES)
+def reset(
+    hosts: Annotated[list[str], typer.Argument(metavar="HOST", help="Hosts, as recrawl list hosts shows them.")],
+    workspace: WorkspaceOption = HERE,
+    assignments: SetOption = None,
+) -> None:
+    """Reset the learned noise of a host.
+
+    All parts of its pages are compared again, and noise is learned from scratch. recrawl list noise shows learned
+    noise. Running crawls adopt the reset within five minutes. If noise was learned from imported captures, these are
+    classified again with all their parts.
+    """
+    import numpy as np
+
+    from recrawl.app.assess.archive_reading import judge_all_parts
+    from recrawl.app.rates.belief_table import host_id
+    from recrawl.detect.noise.learned_noise import NoiseEvidence
+    from recrawl.model.plurals import counted
+    from recrawl.transfer.archive_noise_learning import hosts_with_noise, with_archive_noise
+
+    place = open_workspace(workspace, parse_assignments(assignments or []))
+    with place.open_store() as store:
+        numbers = [host_id(store, host) or 0 for host in hosts]
+        from_archives = hosts_with_noise(store)
+        for name, number in zip(hosts, numbers, strict=True):
+            one = np.array([number])
+            learned = NoiseEvidence.counted(store.noise(one)).noise_of(number)
+            masked = with_archive_noise(store, number, learned)
+            store.drop_noise(one)
+            again = ""
+            if name in from_archives:
+                visits = judge_all_parts(place, store, number)
+                again = f" {counted(visits, 'imported visit')} classified again."
+            typer.echo(
+                f"{name}: {counted(masked.masked, 'masked part')} reset, with the evidence on all other parts.{again}"
+            )
