@@ -435,7 +435,8 @@ def dashboard_of(place: Workspace, *options: str) -> Iterator[Served]:
                 said[words[0]] = words[-1]
             assert process.poll() is None, "recrawl serve ended by itself"
             address, _, token = said["The"].partition("?token=")
-            yield Served(place, address, said["Archived"], said.get("pywb", ""), token)
+            archive = said["Archived"].partition("?")[0]
+            yield Served(place, address, archive, said.get("pywb", ""), token)
         finally:
             process.send_signal(signal.SIGINT)
             said_last = process.stdout.read()

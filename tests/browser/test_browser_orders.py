@@ -137,7 +137,7 @@ def test_policies_are_compared_on_this_workspace(page, served_copy, comparison, 
     assert page.locator("#headline").inner_text() == kept["headline"]
     rows = page.locator("#compared tbody tr")
     assert rows.count() == len(kept["policies"]) == 2
-    assert page.locator("#compared tr.ours th").inner_text() == f"{kept['in_use']} (yours)"
+    assert page.locator("#compared tr.ours th").inner_text() == f"{kept['in_use']} (in use)"
     page.locator('figure[data-chart="policies-recall"] canvas').wait_for()
     keep(page, "dashboard-policies-compared", full_page=True)
 
