@@ -5,8 +5,9 @@ import math
 import pytest
 
 from recrawl.app.crawl_run import RunCounts, every, together
-from recrawl.app.progress import bar, line
+from recrawl.app.progress import bar, line, show_progress
 from recrawl.cli.operate.run_display import display, getting_ready, sentence
+from recrawl.cli.progress_bars import TerminalProgress
 from recrawl.crawl.control.metrics import CrawlStats
 from recrawl.time import HOUR
 
@@ -104,6 +105,7 @@ def test_the_pace_is_that_of_the_last_minute():
 
 def test_on_a_terminal_a_person_sees_what_is_waited_for(capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # to rich that is a terminal
+    show_progress(TerminalProgress())
     with getting_ready() as ready:
         ready.tell("reading visits")
         ready.stop()
