@@ -154,13 +154,13 @@ def subsites_section(parts: Sequence[SiteParts]) -> Section:
     gaining = sum(bool(one.found.gain()[place] >= _LEAST_GAIN) for one, place in rows)
     if not rows:
         none = "No sections of any host change together, and none would gain from a separate capture."
-        return Section(_TITLE, _ANCHOR, [none], notes=_SUBSITE_NOTES, level=3)
+        return Section(_PARTS_TITLE, _PARTS_ANCHOR, [none], notes=_SUBSITE_NOTES, level=3)
     words = (
         f"{counted(together, 'group')} of sections {'changes' if together == 1 else 'change'} together; "
         f"{counted(gaining, 'part')} would gain a coherent page or more by a capture of {_its(gaining)} own."
     )
     return Section(
-        _TITLE, _ANCHOR, [words], tables=[_subsite_table(rows[:_MOST_SUBSITES])], notes=_SUBSITE_NOTES, level=3
+        _PARTS_TITLE, _PARTS_ANCHOR, [words], tables=[_subsite_table(rows[:_MOST_SUBSITES])], notes=_SUBSITE_NOTES, level=3
     )
 
 
