@@ -160,7 +160,12 @@ def subsites_section(parts: Sequence[SiteParts]) -> Section:
         f"{counted(gaining, 'part')} would gain a coherent page or more by a capture of {_its(gaining)} own."
     )
     return Section(
-        _PARTS_TITLE, _PARTS_ANCHOR, [words], tables=[_subsite_table(rows[:_MOST_SUBSITES])], notes=_SUBSITE_NOTES, level=3
+        _PARTS_TITLE,
+        _PARTS_ANCHOR,
+        [words],
+        tables=[_subsite_table(rows[:_MOST_SUBSITES])],
+        notes=_SUBSITE_NOTES,
+        level=3,
     )
 
 
