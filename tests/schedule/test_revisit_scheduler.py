@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from recrawl.model import ANSWERED, Outcome, Pages, Visits
 from recrawl.schedule.frontier.revisit_scheduler import NewPageQueue, RevisitScheduler
 from recrawl.schedule.policies.fixed_interval import FixedInterval
+from recrawl.schedule.policies.valued import ValuedPolicy
 from recrawl.schedule.politeness.retry import Retry
 from recrawl.time import DAY, HOUR
 
@@ -90,3 +91,23 @@ def test_what_came_while_a_copy_was_fitted_is_told_to_the_copy_that_is_taken_ove
     assert live.terms == {"budget": 3.0, **budget}
     assert live.fit_at <= now  # the budget changed since
     assert live.fits == 1
+
+
+def test_before_the_first_fit_no_page_is_put_off_for_the_longest_interval():
+    """A short run may end before the fit does; then the due times that it wrote stay."""
+    pages, seen = Pages.of([1, 2], discovered=[0.0, 0.0]), Visits.of([1, 2], [HOUR, HOUR])
+
+    def scheduler():
+        made = RevisitScheduler(ValuedPolicy(), budget=1e-6, fit_every=DAY)
+        made.add(pages)
+        made.tell(seen)
+        return made
+
+    waiting, fitted = scheduler(), scheduler()
+    assert (waiting.due(pages.id, HOUR) > 100 * DAY).all()
+    waiting.await_first_fit()
+    assert waiting.due(pages.id, HOUR).tolist() == [DAY + HOUR, DAY + HOUR]
+    fitted.fit(HOUR)
+    waiting.begin_journal(seen)
+    waiting.take_over(fitted, pages)
+    np.testing.assert_array_equal(waiting.due(pages.id, HOUR), fitted.due(pages.id, HOUR))

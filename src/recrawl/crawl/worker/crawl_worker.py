@@ -282,6 +282,7 @@ class CrawlWorker:
             if self._fit_recipe is None or not self._is_large():
                 self._fitting.resume(self._clock.now())
             elif has_due_times_of(self._store, self._scheduler.policy.name):
+                self._scheduler.await_first_fit()
                 self._start_fits(self._fit_recipe)
             else:
                 await self._get_first_fit(self._fit_recipe, until, tell)

@@ -132,6 +132,8 @@ class RevisitScheduler:
         self._failing: dict[int, _FailureCounts] = {}
         """Pages whose last visits failed."""
         self._fit_when_pages = 0.0
+        self._longest_wait = math.inf
+        """Seconds until a page is due again at the latest, while the policy awaits its first fit."""
         self._fit_at = self._fitted_at = -math.inf
         self.fits = 0
         """How often the policy was fitted."""
@@ -185,6 +187,8 @@ class RevisitScheduler:
     def due(self, page: IntArray, now: float) -> FloatArray:
         """When each page should be visited next, seconds since the epoch; inf for never."""
         due = self.policy.due(page, now)
+        if self._longest_wait < math.inf:
+            due = np.minimum(due, now + self._longest_wait)
         rows = np.flatnonzero(self._is_failing(page))
         if len(rows):
             times, attempt, outcome, status = np.array([self._failing[int(page[row])] for row in rows]).T
@@ -235,6 +239,7 @@ class RevisitScheduler:
         taken = self._new_page_queue.taken(self._budget, self._fit_every) if self._new_page_queue else 0.0
         self.policy.fit(self._budget - taken, now)
         self.fits += 1
+        self._longest_wait = math.inf
         self._fitted_at = now
         self._fit_at = now + self._fit_every
         self._fit_when_pages = max(len(self.policy) * _GROWTH, len(self.policy) + 1.0)
@@ -265,6 +270,14 @@ class RevisitScheduler:
         """The arguments of :meth:`set_budget` that are in force."""
         share, burst = self._new_page_queue.terms if self._new_page_queue is not None else (0.0, 0.0)
         return {"budget": self._budget, "discovery_share": share, "burst": burst}
+
+    def await_first_fit(self) -> None:
+        """Until the first fit, make every page due again within the interval between two fits.
+
+        A policy without a fit knows no value and would put pages off for its longest interval. If the process ended
+        before the fit did, nobody would correct that. :meth:`take_over` and :meth:`fit` remove the limit.
+        """
+        self._longest_wait = self._fit_every
 
     # -- a fit in another process ---------------------------------------------------------------
 
