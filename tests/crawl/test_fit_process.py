@@ -227,6 +227,7 @@ def test_a_crawl_with_due_times_of_an_earlier_fit_does_not_wait_for_another(tmp_
             pages = here.store.pages().id
             soon = here.clock.now() + 20 * DAY
             await here.until(lambda: here.store.due(pages).min() > soon, task)
+            await here.until(lambda: here.events("policy fitted"), task)
             assert len(here.events("policy fitted")) == 1
             here.driver.stop()
             await task

@@ -224,6 +224,32 @@ def test_a_policy_finds_its_state_again(store):
     assert store.load_state("other") == b""
 
 
+def test_visits_before_a_time_are_counted(store, small_segments):
+    pages = store.discover([f"http://a.example/{n}" for n in range(30)], 0.0)
+
+    def counted(time):
+        found = store.count_before(time)
+        return found.visits, found.changed, found.failed
+
+    assert counted(5.0) == (0, 0, 0)
+    for time in (1.0, 2.0, 3.0):
+        store.record(Visits.of(pages, time, verdict=Verdict.CHANGED if time < 3.0 else Verdict.UNCHANGED))
+    store.record(Visits.of(pages[:4], 4.0, outcome=Outcome.UNREACHABLE))
+    assert [counted(time) for time in (1.0, 1.5, 3.0, 3.5, 9.0)] == [
+        (0, 0, 0),
+        (30, 30, 0),
+        (60, 60, 0),
+        (90, 60, 0),
+        (94, 60, 4),
+    ]
+    before = counted(3.5)
+    store.record(Visits.of(pages, 7.0))
+    assert counted(3.5) == before
+    store.withdraw(pages[:1], np.full(1, 2.0))
+    assert counted(1.5) == (30, 30, 0)
+    assert counted(3.5) != before
+
+
 @pytest.mark.parametrize("between", [0, 40])
 def test_a_visit_judged_again_is_read_as_judged_last(store, small_segments, between):
     """In the open segment and in a full one; by seeking a page and by scanning all."""

@@ -108,6 +108,31 @@ class ReplicablePolicy(Protocol):
 
 
 @runtime_checkable
+class SnapshotPolicy(Protocol):
+    """A policy whose state is stored, so that a later process goes on without replaying all visits.
+
+    The state is pickled. It names only classes of pure packages; what the policy was given (functions, models,
+    connections) is in ``given`` and not in the state.
+    """
+
+    @property
+    def given(self) -> tuple[object, ...]:
+        """What the policy was made with. A policy made in the same way returns the same, in the same order."""
+        ...
+
+    def snapshot(self) -> dict[str, object]:
+        """The state: it shares memory with the policy."""
+        ...
+
+    def restore(self, state: dict[str, object], pages: Pages) -> bool:
+        """Go on from a state; False, and nothing changed, unless it is a state of these pages, or of some of them.
+
+        Pages of the state must be among ``pages``, with the same host, importance and cost.
+        """
+        ...
+
+
+@runtime_checkable
 class SignalAware(Protocol):
     """A policy that also uses signals of change from outside: sitemaps, feeds."""
 

@@ -55,6 +55,7 @@ from recrawl.store.store_values import (
     SiteProgress,
     SiteStep,
     StoreCounts,
+    VisitCounts,
 )
 
 Tell = Callable[[str, int, int], None]
@@ -363,6 +364,13 @@ class HistoryStore(PageTable, Protocol):
 
         The other columns are empty: 0, and no magnitude. ``beside`` reads them on a separate connection: for a thread
         that takes seconds for millions of visits while others use the store.
+        """
+        ...
+
+    def count_before(self, time: float) -> VisitCounts:
+        """Count the visits before a time, as recorded: they differ if one was added, withdrawn or classified again.
+
+        O(full segments), and the rows of those that are open or go on past that time.
         """
         ...
 

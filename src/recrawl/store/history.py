@@ -30,6 +30,7 @@ from recrawl.model import (
 )
 from recrawl.model.arrays import ends_of_runs, order_by
 from recrawl.store.engine.database import DatabaseSession
+from recrawl.store.store_values import VisitCounts
 
 SEGMENT_VISITS = 65_536
 """Visits of a full segment. More make an append touch more blocks, fewer make a page's visits lie in more places."""
@@ -130,6 +131,13 @@ def _seal(session: DatabaseSession, segment: int) -> None:
         pack(observations),
         segment,
     )
+
+
+def count_before(session: DatabaseSession, time: float) -> VisitCounts:
+    """Count the visits before a time: those of full segments were counted when they were sealed."""
+    [sealed] = session.rows(session.statements.count_sealed_before, time)
+    [others] = session.rows(session.statements.count_rows_before, MISDATED, time)
+    return VisitCounts(*(int(one) + int(other) for one, other in zip(sealed, others, strict=True)))
 
 
 PACKS_AT_ONCE = 16

@@ -458,6 +458,18 @@ class StoreCounts:
     """Pages due at the given time, leased ones included."""
 
 
+@dataclass(frozen=True, slots=True)
+class VisitCounts:
+    """How many visits there are before a time."""
+
+    visits: int
+    """Until its segment is full, the record that withdraws a visit or marks it as misdated counts as -1."""
+    changed: int
+    """Visits that found a change."""
+    failed: int
+    """Visits that say nothing about the page."""
+
+
 LAST_MODIFIED = "last-modified"
 """Source of a claim in the page's own header of this name."""
 

@@ -41,6 +41,11 @@ class Workspace:
         return self.folder / "warc"
 
     @property
+    def schedule_state(self) -> Path:
+        """What the scheduler had learned at its last fit: a cache, which may be deleted at any time."""
+        return self.folder / "state" / "schedule.snapshot"
+
+    @property
     def reports(self) -> Path:
         """The folder for tables and plots."""
         return self.folder / "reports"

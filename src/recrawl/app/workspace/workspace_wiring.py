@@ -175,6 +175,7 @@ class WorkspaceFits:
         from recrawl.app.workspace.workspace import open_workspace
         from recrawl.crawl.worker.crawl_worker import LATE
         from recrawl.crawl.worker.fit_process import FitParts
+        from recrawl.crawl.worker.schedule_snapshot import ScheduleSnapshot
         from recrawl.schedule.frontier.revisit_scheduler import NewPageQueue, RevisitScheduler
 
         place = open_workspace(self.folder, self.flags)
@@ -197,7 +198,12 @@ class WorkspaceFits:
                 if model is not None:
                     model.take_over_if_newer(place)
 
-            yield FitParts(store, scheduler, LATE, prepare)
+            schedule = settings.schedule
+            made_from = (schedule.policy, schedule.objective, schedule.links, schedule.min_interval)
+            snapshot = ScheduleSnapshot(
+                place.schedule_state, repr((*made_from, schedule.max_interval, model is not None, place.store))
+            )
+            yield FitParts(store, scheduler, LATE, prepare, snapshot)
 
 
 def politeness_of(settings: PolitenessSettings) -> PolitenessRules:

@@ -533,9 +533,15 @@ def announce(store: PageTable, scheduler: RevisitScheduler, page: IntArray, time
     return page[heard], scheduler.add_signals(page[heard], time[heard])
 
 
-def recall_signals(store: Store, scheduler: RevisitScheduler, pages: IntArray) -> None:
-    """Replay the stored signals of these pages: policy state is a fold over events, so recovery is replay."""
-    announce(store, scheduler, *signals(store.claims(pages)))
+def recall_signals(store: Store, scheduler: RevisitScheduler, pages: IntArray, since: float | None) -> None:
+    """Replay the stored signals of these pages (``since`` a time): state is a fold over events, so recovery is replay.
+
+    Other workers receive signals, too.
+    """
+    page, time = signals(store.claims(pages))
+    if since is not None:
+        page, time = page[time >= since], time[time >= since]
+    announce(store, scheduler, page, time)
 
 
 def _reasons(batch: Sequence[VisitDone]) -> list[str] | None:

@@ -43,6 +43,7 @@ from recrawl.crawl.control.json_log import JsonLinesLog
 from recrawl.crawl.visit.recorder import Recorder
 from recrawl.crawl.worker.gc_tuning import give_back_memory, long_running
 from recrawl.crawl.worker.inline_fit import DueMove, ScheduleFit, fitted, parts_of
+from recrawl.crawl.worker.schedule_snapshot import ScheduleSnapshot
 from recrawl.errors import RecrawlError, StoreError
 from recrawl.model import IntArray, Visits
 from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
@@ -75,6 +76,8 @@ class FitParts:
     """Maximum seconds after which other workers record their visits."""
     prepare: Callable[[FitRequest], None] = lambda _request: None
     """Called before each fit: applies what may have changed since the last one, beside the budget."""
+    snapshot: ScheduleSnapshot | None = None
+    """Where the state outlives the process; without it every start loads all visits."""
 
 
 FitRecipe: TypeAlias = Callable[[], AbstractContextManager[FitParts]]
@@ -118,6 +121,8 @@ class FitDone:
     """Number of due times written."""
     seconds: float
     """Seconds from the request to the replica."""
+    visits: int = 0
+    """Number of visits read from the store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +158,7 @@ def main() -> None:
 
     try:
         with recipe() as parts, long_running():
-            fit = ScheduleFit(parts.store, parts.scheduler, parts.late)
+            fit = ScheduleFit(parts.store, parts.scheduler, parts.late, parts.snapshot)
             for number in itertools.count():
                 _serve(parts, fit, waiting.get(), folder / str(number), answer)
                 if not number:  # the crawl waits for the first fit, and has priority afterwards
@@ -185,7 +190,8 @@ def _serve(
         for move in fit.moved(due, request.now, request.at_once, _TOLERANCE):
             moved += len(move.page)
             _write(parts.store, move)
-        answer(FitDone(len(wanted), moved, took))
+        answer(FitDone(len(wanted), moved, took, fit.visits_read))
+        fit.save()
     except StoreError as error:
         if not error.passing:
             raise
@@ -503,9 +509,9 @@ class BackgroundFit:
                 self.doing = doing
             case FittedState():
                 self._take_over(message)
-            case FitDone(pages, moved, seconds):
+            case FitDone(pages, moved, seconds, visits):
                 self.is_pending, self._failures, self._moved = False, 0, moved > 0
-                details = fitted(pages, self._scheduler, moved=moved, seconds=round(seconds, 3))
+                details = fitted(pages, self._scheduler, visits=visits, moved=moved, seconds=round(seconds, 3))
                 self._log.event("schedule", "policy fitted", details=details)
                 note_fit(self._store, self._scheduler.policy.name, now)
             case FitFailed():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,8 @@ import numpy as np
 from recrawl.crawl.control.json_log import JsonLinesLog
 from recrawl.crawl.visit.recorder import Recorder, recall_signals
 from recrawl.crawl.worker.gc_tuning import give_back_memory
-from recrawl.errors import StoreError
+from recrawl.crawl.worker.schedule_snapshot import LoadedVisits, ScheduleSnapshot
+from recrawl.errors import RecrawlError, StoreError
 from recrawl.model import BoolArray, FloatArray, IntArray, Pages
 from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
 from recrawl.store.base import Store
@@ -37,16 +39,24 @@ class ScheduleFit:
     Policy state is a fold over visits, so recovery is replay, and visits of other workers are loaded the same way.
     """
 
-    def __init__(self, store: Store, scheduler: RevisitScheduler, late: float) -> None:
-        """Other workers may record visits up to ``late`` seconds after they were made."""
+    def __init__(
+        self, store: Store, scheduler: RevisitScheduler, late: float, snapshot: ScheduleSnapshot | None = None
+    ) -> None:
+        """Other workers may record visits up to ``late`` seconds after they were made.
+
+        With ``snapshot``, the first load goes on from there if it can, and :meth:`save` replaces it.
+        """
         self._store = store
         self._scheduler = scheduler
         self._late = late
-        self._told_until = -math.inf
+        self._snapshot = snapshot
+        self._loaded: LoadedVisits | None = None
+        self.visits_read = 0
+        """Number of visits that the last load read from the store."""
 
     def start_over(self) -> None:
         """Load all visits again, not only those since the last time."""
-        self._told_until = -math.inf
+        self._loaded = None
 
     def catch_up(self, now: float) -> Pages:
         """Load all pages, and visits since the last time, also those of other workers; return the pages to be visited.
@@ -55,15 +65,30 @@ class ScheduleFit:
         """
         pages = self._store.pages()
         wanted = pages.take(pages.importance > 0)
+        if self._loaded is None and self._snapshot is not None:
+            self._loaded = self._snapshot.load(self._scheduler, self._store, wanted)
         self._scheduler.add(wanted)
-        first, since = math.isinf(self._told_until), self._told_until - self._late
+        # Counted before visits are loaded: one that is recorded in between makes the next start load all of them.
+        before, in_all = (self._store.count_before(time) for time in (now - self._late, now))
         # Visits dated after the clock are ignored: with them pages would be due too late.
-        visits = self._store.visits(since=None if first else since, until=now).sorted()
+        since = None if self._loaded is None else self._loaded.complete_until
+        visits = self._store.visits(since=since, until=now).sorted()
+        self.visits_read = len(visits)
         self._scheduler.tell(visits.take(np.isin(visits.page, wanted.id)))
-        if first:
-            recall_signals(self._store, self._scheduler, wanted.id)
-        self._told_until = now
+        recall_signals(self._store, self._scheduler, wanted.id, since)
+        self._loaded = LoadedVisits(now, now - self._late, before, in_all)
         return wanted
+
+    def save(self) -> bool:
+        """Store the state, so that the next start goes on from here; return whether it was stored.
+
+        A full disk is no reason to end a crawl: then the state stays as it was.
+        """
+        if self._snapshot is None or self._loaded is None:
+            return False
+        with suppress(RecrawlError, OSError):
+            return self._snapshot.save(self._scheduler, self._loaded)
+        return False
 
     def fit(self, wanted: Pages, now: float) -> DueBefore:
         """Fit the policy to everything loaded; return the stored due times, to compare the new ones with."""

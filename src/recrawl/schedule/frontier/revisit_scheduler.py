@@ -26,7 +26,7 @@ import numpy as np
 
 from recrawl.estimate.signals.exact_times import exact_times_as_observations
 from recrawl.model import ANSWERED, BoolArray, FloatArray, IntArray, Pages, Visits
-from recrawl.schedule.policy import Policy, ReplicablePolicy, SignalAware
+from recrawl.schedule.policy import Policy, ReplicablePolicy, SignalAware, SnapshotPolicy
 from recrawl.schedule.politeness.retry import Retry
 from recrawl.time import DAY
 
@@ -278,6 +278,35 @@ class RevisitScheduler:
         before the fit did, nobody would correct that. :meth:`take_over` and :meth:`fit` remove the limit.
         """
         self._longest_wait = self._fit_every
+
+    # -- a state that outlives the process --------------------------------------------------------
+
+    @property
+    def given(self) -> tuple[object, ...]:
+        """What the policy was made with, which is not part of a state; empty if the policy has no snapshots."""
+        return self.policy.given if isinstance(self.policy, SnapshotPolicy) else ()
+
+    def snapshot(self) -> dict[str, object] | None:
+        """What was learned from visits, to be pickled; it shares memory. ``None`` if the policy has no snapshots."""
+        if not isinstance(self.policy, SnapshotPolicy):
+            return None
+        failing = np.array([(page, *counts) for page, counts in self._failing.items()], np.float64).reshape(-1, 5)
+        return {"name": self.policy.name, "policy": self.policy.snapshot(), "failing": failing}
+
+    def restore(self, state: dict[str, object], pages: Pages) -> bool:
+        """Go on from a state; False, and nothing changed, if it is not of this policy and these pages. O(pages)."""
+        learned, failing = state["policy"], state["failing"]
+        if not isinstance(self.policy, SnapshotPolicy) or state["name"] != self.policy.name:
+            return False
+        if not isinstance(learned, dict) or not isinstance(failing, np.ndarray):
+            return False
+        if not self.policy.restore(learned, pages):
+            return False
+        self._failing = {
+            int(page): _FailureCounts(int(times), time, int(outcome), int(status))
+            for page, times, time, outcome, status in failing.tolist()
+        }
+        return True
 
     # -- a fit in another process ---------------------------------------------------------------
 

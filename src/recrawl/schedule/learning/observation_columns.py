@@ -318,6 +318,18 @@ class LastVisits:
         """The row of each id; :class:`LookupError` if one was never added. O(m), or O(m log n) if ids have gaps."""
         return self._index.rows(page)
 
+    def is_among(self, pages: Pages) -> bool:
+        """Whether every page is one of these, with the same host, importance and cost. O(n log n)."""
+        order = np.argsort(pages.id, kind="stable")
+        place = np.searchsorted(pages.id, self._index.id, sorter=order)
+        if not len(order):
+            return not len(self)
+        rows = order[np.minimum(place, len(order) - 1)]
+        same: BoolArray = pages.id[rows] == self._index.id
+        for name in ("host", "importance", "cost"):
+            same &= getattr(pages, name)[rows] == self._table[name]
+        return bool(same.all())
+
     def tell(self, visits: Visits) -> ClosedGapColumns:
         """Update the last observations; return the gaps that these visits closed.
 

@@ -241,9 +241,10 @@ class OnlineFit:
         self.latest = max(self.latest, float(closed.end.max()))
 
     def add_signals(self, row: IntArray, time: FloatArray) -> None:
-        """Add signals of change. O(signals)."""
-        self.signals.add(row, time)
-        self._late |= self._is_late(time)
+        """Add signals of change; repeated ones change nothing. O(signals), and s log s of all s signals."""
+        new = self.signals.count(row, np.nextafter(time, -np.inf), time) == 0
+        self.signals.add(row[new], time[new])
+        self._late |= self._is_late(time[new])
 
     def catch_up(self, now: float) -> None:
         """Bring beliefs and clocks up to ``now``: fold finished periods, apply the current period provisionally.

@@ -71,6 +71,11 @@ class NewLinks(ValuedPolicy):
         """What is held about the rates of new links of these pages, of all kinds that are wanted, per second."""
         return self._of(self._last_visits.rows(page))
 
+    @property
+    def given(self) -> tuple[object, ...]:
+        """What it was made with (``SnapshotPolicy``)."""
+        return (*super().given, *self._priors.values())
+
     def tell(self, visits: Visits) -> None:
         """Note observations and the links they found; links of the first observation of a page are not new.
 

@@ -83,8 +83,8 @@ class ValuedPolicy:
         self._longest = longest_interval
         self._host_limits = host_limits
         self._last_visits = LastVisits()
-        start = _FitStart(prior, expected, belief, jump, tuple(factors), longest_interval, clusters)
-        self._learning = OnlineFit(self._last_visits, start)
+        self._start = _FitStart(prior, expected, belief, jump, tuple(factors), longest_interval, clusters)
+        self._learning = OnlineFit(self._last_visits, self._start)
         self._allocation: Allocation | None = None
         self._prices: PagePrices | None = None
 
@@ -244,6 +244,26 @@ class ValuedPolicy:
         twin = copy.copy(self)
         vars(twin).update(_learning=self._learning.replica())
         return twin
+
+    @property
+    def given(self) -> tuple[object, ...]:
+        """What it was made with (``SnapshotPolicy``)."""
+        start = self._start
+        return (start, start.prior, start.expected, start.clusters, self._objective, self._host_limits)
+
+    def snapshot(self) -> dict[str, object]:
+        """All it has learned (``SnapshotPolicy``)."""
+        return dict(vars(self))
+
+    def restore(self, state: dict[str, object], pages: Pages) -> bool:
+        """Go on from a state of these pages (``SnapshotPolicy``). O(pages)."""
+        last_visits = state.get("_last_visits")
+        if set(state) != set(vars(self)) or not isinstance(last_visits, LastVisits):
+            return False
+        if not last_visits.is_among(pages):
+            return False
+        vars(self).update(state)
+        return True
 
     # -- inside -------------------------------------------------------------------------------
 

@@ -64,6 +64,7 @@ from recrawl.store.store_values import (
     SiteLog,
     SiteStep,
     StoreCounts,
+    VisitCounts,
 )
 
 
@@ -464,6 +465,10 @@ class SqlStore(SqlArchives, SqlCaptureIndex, SqlRobots, SqlChecks):
                 lambda session: history.load_observations(session, history.select(session, None, pages, since, None))
             )
         return self._database.read(lambda session: history.observations_of_pages(session, pages, self._spans))
+
+    def count_before(self, time: float) -> VisitCounts:
+        """Count the visits before a time."""
+        return self._database.read(lambda session: history.count_before(session, time))
 
     def latest_visits(self, limit: int, *, host: int | None = None) -> Visits:
         """The latest visits, latest first."""

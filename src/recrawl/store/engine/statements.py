@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, Protocol, TypeAlias
 
-from recrawl.model import VISIT_COLUMNS, ChangeKind, NoiseCounts
+from recrawl.model import ANSWERED, VISIT_COLUMNS, ChangeKind, NoiseCounts, Verdict
 from recrawl.model.noise_counts import FAR_WINDOW, LONGEST_RUN, NEAR_WINDOW, NOISE_SUMS, RUNS
 from recrawl.store.store_values import QUARANTINED, REVISIT, MementoState
 
@@ -697,6 +697,17 @@ class SqlStatements:
         )
         self.segment_ends = "SELECT id, last_time FROM visit_segment"
         self.segments = "SELECT count(*), coalesce(sum(visits), 0) FROM visit_segment"
+        self.count_sealed_before = (
+            "SELECT coalesce(sum(visits), 0), coalesce(sum(changed), 0), coalesce(sum(failed), 0) "
+            "FROM visit_segment WHERE pack IS NOT NULL AND last_time < $1"
+        )
+        self.count_rows_before = (
+            "SELECT coalesce(sum(CASE WHEN outcome < $1 THEN 1 ELSE -1 END), 0), "
+            f"coalesce(sum(CASE WHEN verdict = {int(Verdict.CHANGED)} THEN 1 ELSE 0 END), 0), "
+            f"coalesce(sum(CASE WHEN outcome > {int(ANSWERED)} THEN 1 ELSE 0 END), 0) FROM visit "
+            "WHERE time < $2 AND segment IN "
+            "(SELECT id FROM visit_segment WHERE pack IS NULL OR (last_time >= $2 AND first_time < $2))"
+        )
         self.segments_between = (
             "SELECT id FROM visit_segment WHERE pack IS NULL OR (last_time >= $1 AND first_time <= $2) ORDER BY id"
         )
