@@ -227,6 +227,8 @@ def listed(times, digests, *, ours=False):
         [digest * 20 for digest in digests],
         np.full(n, -1),
         np.full(n, ours),
+        np.zeros(n, bool),
+        np.zeros(n, bool),
     )
 
 

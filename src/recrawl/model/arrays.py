@@ -97,6 +97,38 @@ def ragged_search(
     return np.searchsorted(key, wanted, side="right").astype(np.int64)
 
 
+def times_known(
+    page: IntArray, time: FloatArray, known_page: IntArray, known_time: FloatArray, within: float
+) -> tuple[FloatArray, BoolArray]:
+    """The same times, but for those within ``within`` seconds of a known time of the page: these become the known one.
+
+    Also which these are. So a moment that two files tell with different precision is one moment. Of several known
+    times the nearest is taken. O((n + k) log (n + k)).
+
+    >>> times, met = times_known(np.array([1, 2]), np.array([5.0, 5.0]), np.array([1]), np.array([5.25]), 0.5)
+    >>> times.tolist(), met.tolist()
+    ([5.25, 5.0], [True, False])
+    """
+    found, met = time.copy(), np.zeros(len(time), np.bool_)
+    count = len(known_page)
+    if not len(page) or not count:
+        return found, met
+    order = np.lexsort((np.concatenate([known_time, time]), np.concatenate([known_page, page])))
+    is_known, place = order < count, np.arange(len(order))
+    before = np.maximum.accumulate(np.where(is_known, place, -1))[~is_known]
+    after = np.minimum.accumulate(np.where(is_known, place, len(order))[::-1])[::-1][~is_known]
+    rows = order[~is_known] - count
+    best = np.full(len(rows), np.inf)
+    for near in (before, after):
+        there = (near >= 0) & (near < len(order))
+        source = np.where(there, order[np.where(there, near, 0)], 0)
+        there &= known_page[source] == page[rows]
+        gap = np.where(there, np.abs(known_time[source] - time[rows]), np.inf)
+        closer = (gap <= within) & (gap < best)
+        found[rows[closer]], best[closer], met[rows[closer]] = known_time[source[closer]], gap[closer], True
+    return found, met
+
+
 T = TypeVar("T")
 
 

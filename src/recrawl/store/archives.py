@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from recrawl.model import BoolArray, FloatArray, IntArray
-from recrawl.model.arrays import order_by, starts_of_runs
+from recrawl.model.arrays import order_by, starts_of_runs, times_known
 from recrawl.store import history
 from recrawl.store.engine.database import Column, DatabaseSession
 from recrawl.store.engine.statements import LISTED, LOCATED, NO_STATUS, OURS, RANKS, SHA1_BYTES
@@ -16,8 +17,10 @@ from recrawl.store.recording import check_known
 from recrawl.store.store_values import (
     KEY_START_LENGTH,
     REVISIT,
+    SAME_TIME,
     CaptureColumns,
     CaptureEnds,
+    CaptureOrigin,
     ClaimColumns,
     ImportMark,
     KeyedCaptures,
@@ -36,7 +39,7 @@ def add_captures(
     check_known(session, captures.page)
     added = bettered = 0
     if len(captures):
-        some = distinct(captures)
+        some = distinct(_at_known_times(session, captures) if located else captures)
         pages = np.unique(some.page)
         met = session.table(_PAGE, session.statements.captured_pages, pages)["page"]
         known = np.isin(some.page, met)
@@ -52,6 +55,26 @@ def add_captures(
     if mark is not None:
         set_mark(session, mark)
     return added, bettered
+
+
+def _at_known_times(session: DatabaseSession, captures: CaptureColumns) -> CaptureColumns:
+    """The same captures; those of known captures and visits at their exact times.
+
+    A file tells microseconds at best, a visit has all digits. A capture whose visit is known, and that was not known
+    itself, is marked: its visit was recorded, not derived from captures, and stays as it is. Whole seconds are not the
+    times of visits: they come from archives that keep no more, and are left as they are.
+    """
+    if not bool((captures.time % 1.0 != 0.0).any()):
+        return captures
+    pages = np.unique(captures.page)
+    since, until = float(captures.time.min()) - SAME_TIME, float(captures.time.max()) + SAME_TIME
+    held = session.table(_CAPTURE, session.statements.capture_times, pages, since, until)
+    time, is_held = times_known(captures.page, captures.time, held["page"], held["time"], SAME_TIME)
+    seen = history.load_observations(session, history.select(session, None, pages, since, until))
+    time, is_seen = times_known(captures.page, time, seen.page, seen.time, SAME_TIME)
+    origin = np.zeros(len(captures), np.int64) if captures.origin is None else captures.origin
+    recorded = is_seen & ~is_held & (origin != CaptureOrigin.AUXILIARY)
+    return replace(captures, time=time, origin=np.where(recorded, CaptureOrigin.RECORDED, origin))
 
 
 def _add(session: DatabaseSession, captures: CaptureColumns, *, located: bool) -> tuple[int, IntArray]:
@@ -90,8 +113,15 @@ def _rows(captures: CaptureColumns, *, located: bool) -> tuple[Column, ...]:
         captures.warc_file,
         captures.warc_offset,
         captures.warc_length,
-        np.full(len(captures), LOCATED if located else LISTED),
+        _origins(captures, LOCATED if located else LISTED),
     )
+
+
+def _origins(captures: CaptureColumns, usual: int) -> IntArray:
+    """Where each capture comes from; ``usual`` where its source does not say."""
+    if captures.origin is None:
+        return np.full(len(captures), usual)
+    return np.where(captures.origin == 0, usual, captures.origin)
 
 
 def distinct(captures: CaptureColumns) -> CaptureColumns:
@@ -151,6 +181,7 @@ def columns_of(rows: list[tuple[Any, ...]]) -> CaptureColumns:
         np.array(offset, np.int64),
         np.array(length, np.int64),
         np.array(imported, np.int64) == OURS,
+        np.array(imported, np.int64),
     )
 
 

@@ -144,6 +144,27 @@ class LinksSeen(NamedTuple):
     """Seconds since the epoch."""
 
 
+SAME_TIME = 2e-6
+"""Seconds between two times of one capture at most: a WARC file has microseconds, the store has all digits."""
+
+
+class CaptureOrigin(enum.IntEnum):
+    """Where a capture comes from: ``capture.imported``."""
+
+    OURS = 0
+    """Made by a visit of our own."""
+    LISTED = 1
+    """Listed by an archive."""
+    LOCATED = 2
+    """Read from its file."""
+    VISITED = 3
+    """Imported, and a visit of its own, however soon after another: read from a file of a crawl by recrawl."""
+    AUXILIARY = 4
+    """Imported, and no visit: robots.txt, a sitemap, one of several requests for a page."""
+    RECORDED = 5
+    """Imported after its visit, which stays as it was recorded."""
+
+
 @dataclass(frozen=True, slots=True)
 class CaptureColumns:
     """Many captures as columns: the listing of an archive, and the place of its bytes."""
@@ -163,6 +184,8 @@ class CaptureColumns:
     warc_length: IntArray
     ours: BoolArray | None = None
     """True where a visit of our own made the capture; ``None`` if not requested."""
+    origin: IntArray | None = None
+    """A :class:`CaptureOrigin` for each; ``None`` if not requested. To be added, 0 where the source does not say."""
 
     def __len__(self) -> int:
         return len(self.page)
@@ -181,6 +204,7 @@ class CaptureColumns:
             self.warc_offset[rows],
             self.warc_length[rows],
             None if self.ours is None else self.ours[rows],
+            None if self.origin is None else self.origin[rows],
         )
 
 

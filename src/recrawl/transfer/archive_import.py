@@ -24,12 +24,12 @@ import numpy as np
 from recrawl.detect.digest_verdicts import is_resource
 from recrawl.errors import InputError
 from recrawl.formats.atomic_files import is_file_name
-from recrawl.formats.columnar.capture_batches import NO_STATUS, ReadReport, RecordKind
+from recrawl.formats.columnar.capture_batches import NO_STATUS, ROLE, CaptureRole, ReadReport, RecordKind
 from recrawl.model import AnyArray, BoolArray, IntArray
 from recrawl.predict.static_features import url_depths
 from recrawl.store import store_values
 from recrawl.store.base import Store
-from recrawl.store.store_values import FITTED, CaptureColumns, ImportMark
+from recrawl.store.store_values import FITTED, CaptureColumns, CaptureOrigin, ImportMark
 from recrawl.time import Clock
 from recrawl.transfer.listed_captures import (
     MERGE_WITHIN,
@@ -289,9 +289,11 @@ class Importer:
         told = (listed.status // 100 == HTTPStatus.OK // 100) & ~listed.repeats
         mimes = np.array(listed.mime, dtype=object)
         found = np.zeros(len(pages), np.bool_)
-        for row, url in enumerate(self._store.urls(pages) if not self._cleaning.resources else ()):
+        for row, url in enumerate(self._store.urls(pages)):
             captures = slice(offsets[row], offsets[row + 1])
-            if not listed.ours[captures].any():
+            if listed.beside[captures].all():  # robots.txt and the like of a crawl by recrawl
+                found[row] = offsets[row] < offsets[row + 1]
+            elif not self._cleaning.resources and not listed.ours[captures].any():
                 found[row] = is_resource(url, mimes[captures][told[captures]].tolist())
         known = self._store.pages(pages)
         noted = np.isin(pages, self._store.resources(pages))
@@ -340,7 +342,13 @@ class Importer:
         encoded = batch.column("url").dictionary_encode()
         urls: list[str] = encoded.dictionary.to_pylist()
         which = encoded.indices.to_numpy()
-        unwanted = None if self._cleaning.resources else _resources(urls, which, batch)
+        unwanted = np.zeros(len(urls), np.bool_) if self._cleaning.resources else _resources(urls, which, batch)
+        if (roles := _roles(batch)) is not None:
+            visited, other = (
+                np.bincount(which[roles == role], minlength=len(urls)) > 0
+                for role in (CaptureRole.VISIT, CaptureRole.UNKNOWN)
+            )
+            unwanted = (unwanted & ~visited) | ~(visited | other)
         page = self.pages(urls, report, np.bincount(which, minlength=len(urls)), resources=unwanted)[which]
         rows = np.flatnonzero(page >= 0)
         some = batch if len(rows) == len(page) else batch.take(rows)
@@ -361,6 +369,7 @@ class Importer:
             [place] * len(rows) if place else _files(some.column("file")),
             some.column("offset").to_numpy(),
             some.column("length").to_numpy(),
+            origin=_origins(some),
         )
 
     def _shallow(self, urls: Sequence[str]) -> BoolArray:
@@ -392,6 +401,21 @@ def _resources(urls: list[str], which: IntArray, batch: Any) -> BoolArray:  # no
     for url, mime in set(zip(which[told].tolist(), encoded.indices.to_numpy()[told].tolist(), strict=True)):
         types.setdefault(url, set()).add(names[mime])
     return np.array([is_resource(url, types.get(row, ())) for row, url in enumerate(urls)], np.bool_)
+
+
+def _roles(batch: Any) -> IntArray | None:  # noqa: ANN401 - pyarrow ships no types
+    """The :class:`CaptureRole` of each capture; ``None`` if the source does not tell any."""
+    return batch.column(ROLE).to_numpy().astype(np.int64) if ROLE in batch.schema.names else None
+
+
+def _origins(batch: Any) -> IntArray | None:  # noqa: ANN401 - pyarrow ships no types
+    """Where captures come from, as the store notes it, if their source tells what they were for."""
+    roles = _roles(batch)
+    return None if roles is None else _ORIGINS[roles]
+
+
+_ORIGINS = np.array([0, CaptureOrigin.VISITED, CaptureOrigin.AUXILIARY])
+"""By :class:`CaptureRole`; 0 leaves it to the store."""
 
 
 def _from(batches: Iterable[Any], position: int) -> Iterator[Any]:

@@ -32,8 +32,9 @@ from recrawl.formats.warc.arc import index_arc
 from recrawl.formats.warc.warc_fields import CaptureRows
 from recrawl.formats.warc.warc_reader import index_warc
 from recrawl.model import BoolArray, ChangeKind, Verdict, Visits
+from recrawl.model.arrays import times_known
 from recrawl.store.base import Store
-from recrawl.store.store_values import ClaimColumns, ImportMark
+from recrawl.store.store_values import SAME_TIME, ClaimColumns, ImportMark
 from recrawl.time import Clock
 from recrawl.transfer.archive_import import Importer
 from recrawl.transfer.listed_captures import gone_after, rows_met
@@ -272,6 +273,8 @@ class ImportSources:
         mark = self._importer.begin(str(path.resolve()), fingerprint(path))
         if mark.finished:
             return self._before(mark, report)
+        if len(self._store.unjudged()):  # visits of captures imported before must be there to be recognised
+            self._importer.judge(on_bad=None if self._strict else self._on_bad)
         mark, new = replace(mark, position=0, accepted=0), 0
         for visits, urls in located_visits(path, report):
             record = partial(self._record_located, visits, urls, report)
@@ -339,6 +342,8 @@ class ImportSources:
         if not len(visits):
             return np.zeros(0, np.bool_)
         known = self._store.observations(np.unique(visits.page))
+        time, _ = times_known(visits.page, visits.time, known.page, known.time, SAME_TIME)
+        visits = replace(visits, time=time)
         self._store.record(visits)
         self._store.set_gone(*gone_after(known, visits))
         return np.asarray(rows_met(visits.page, visits.time, known) < 0)

@@ -11,21 +11,24 @@ index and can be replayed, but are no visits; counts of captures and visits must
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from recrawl.detect.digest_verdicts import classify_listed, merge_downloads, methods_of, outcomes_of, versions_of
-from recrawl.model import ANSWERED, BoolArray, ByteArray, FloatArray, IntArray, Outcome, Verdict, Visits
+from recrawl.model import ANSWERED, VISIT_COLUMNS, BoolArray, ByteArray, FloatArray, IntArray, Outcome, Verdict, Visits
 from recrawl.model.arrays import ends_of_runs, order_by, starts_of_runs
 from recrawl.model.plurals import counted
 from recrawl.store.base import CaptureIndex, HistoryStore, Store
-from recrawl.store.store_values import REVISIT, CaptureColumns
+from recrawl.store.store_values import REVISIT, CaptureColumns, CaptureOrigin
 from recrawl.time import format_duration
 
 MERGE_WITHIN = 60.0
 """Seconds within which several downloads of a page are one visit, unless an import says otherwise."""
+
+
+_VISITS = (CaptureOrigin.OURS, CaptureOrigin.VISITED, CaptureOrigin.RECORDED)
 
 
 def chunks_of(store: CaptureIndex, pages: IntArray, captures: int, at_most: int) -> Iterator[IntArray]:
@@ -64,7 +67,11 @@ class ListedCaptures:
     digest: list[bytes]
     size: IntArray
     ours: BoolArray
-    """A visit of our own made it."""
+    """A visit of our own made it, or one of another crawl by recrawl: it is a visit, however soon after another."""
+    beside: BoolArray
+    """It is no visit of a page: robots.txt, a sitemap, one of several requests for a page."""
+    recorded: BoolArray
+    """It was imported after its visit, which stays as it was recorded."""
 
     def __len__(self) -> int:
         return len(self.page)
@@ -93,18 +100,27 @@ def listed_captures(store: CaptureIndex, pages: IntArray, at_once: int) -> Liste
         digests += piece.digest
         mimes += piece.mime
         repeats = np.array([mime == REVISIT for mime in piece.mime], np.bool_)
-        ours = np.zeros(len(piece), np.bool_) if piece.ours is None else piece.ours
-        parts.append((piece.page, piece.time, piece.status, repeats, piece.size, ours))
+        origin = np.full(len(piece), CaptureOrigin.LISTED) if piece.origin is None else piece.origin
+        parts.append((piece.page, piece.time, piece.status, repeats, piece.size, origin))
     if not parts:
         none = np.empty(0, np.int64)
-        return ListedCaptures(none, np.empty(0), none, [], none.astype(np.bool_), [], none, none.astype(np.bool_))
-    page, time, status, repeats, size, ours = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return ListedCaptures(page, time, status, mimes, repeats, digests, size, ours)
+        no = none.astype(np.bool_)
+        return ListedCaptures(none, np.empty(0), none, [], no, [], none, no, no, no)
+    page, time, status, repeats, size, origin = (np.concatenate(column) for column in zip(*parts, strict=True))
+    ours = np.isin(origin, _VISITS)
+    beside, recorded = origin == CaptureOrigin.AUXILIARY, origin == CaptureOrigin.RECORDED
+    return ListedCaptures(page, time, status, mimes, repeats, digests, size, ours, beside, recorded)
 
 
 def kept(listed: ListedCaptures, outcome: ByteArray, within: float) -> BoolArray:
-    """Which captures are visits: one of those within ``within`` seconds, all with 0, and every visit of our own."""
-    return merge_downloads(listed.page, listed.time, outcome, within) | listed.ours
+    """Which captures are visits: one of those within ``within`` seconds, all with 0, and every visit of our own.
+
+    Auxiliary captures are none.
+    """
+    keep = listed.ours.copy()
+    rows = np.flatnonzero(~listed.beside)
+    keep[rows] |= merge_downloads(listed.page[rows], listed.time[rows], outcome[rows], within)
+    return keep
 
 
 def kept_captures(store: Store, pages: IntArray, within: float | None, at_once: int) -> BoolArray:
@@ -141,9 +157,9 @@ def differences(listed: ListedCaptures, known: Visits, merge_within: float) -> V
     else:
         differs = (found.verdict != before.verdict) | (found.kinds != before.kinds)
         opened = (before.verdict == Verdict.UNKNOWN) & (found.verdict != Verdict.UNKNOWN)
-        record = is_new | opened | (moved & differs)
+        record = is_new | (opened & ~listed.recorded[rows]) | (moved & differs)
     some = rows[record]
-    back = ~keep & (met >= 0)
+    back = ~keep & (met >= 0) & ~listed.recorded
     visits = Visits.of(
         page[some],
         time[some],
@@ -166,12 +182,17 @@ def gone_after(*visits: Visits) -> tuple[IntArray, BoolArray]:
 
 def with_costs(store: HistoryStore, visits: Visits, ours: BoolArray) -> Visits:
     """The same visits; our own ones with their stored cost and size."""
-    if not bool(ours.any()):
+    return as_stored(store, visits, ours, ("cost", "size", "status"))
+
+
+def as_stored(store: HistoryStore, visits: Visits, some: BoolArray, names: Collection[str] = VISIT_COLUMNS) -> Visits:
+    """The same visits; those that are stored among ``some`` with these columns as they are stored."""
+    if not bool(some.any()):
         return visits
-    known = store.visits(pages=np.unique(visits.page[ours]))
+    known = store.visits(pages=np.unique(visits.page[some]))
     met = rows_met(visits.page, visits.time, known)
-    mine = np.flatnonzero(ours & (met >= 0))
-    columns = {name: column.copy() for name, column in visits.columns().items() if name in ("cost", "size", "status")}
+    mine = np.flatnonzero(some & (met >= 0))
+    columns = {name: column.copy() for name, column in visits.columns().items() if name in names}
     for name, column in columns.items():
         column[mine] = known.columns()[name][met[mine]]
     return replace(visits, **columns)
@@ -257,7 +278,7 @@ def merged_captures(store: Store, pages: IntArray) -> MergedCaptures:
     most: list[tuple[int, int]] = []
     for some in chunks_of(store, several, _CAPTURES_AT_ONCE, _PAGES_AT_ONCE):
         listed = listed_captures(store, some, _CAPTURES_AT_ONCE)
-        merged = (rows_met(listed.page, listed.time, store.observations(some)) < 0) & ~listed.ours
+        merged = (rows_met(listed.page, listed.time, store.observations(some)) < 0) & ~listed.ours & ~listed.beside
         page, count = np.unique(listed.page[merged], return_counts=True)
         number, with_any = number + int(merged.sum()), with_any + len(page)
         found = [*most, *zip(page.tolist(), count.tolist(), strict=True)]

@@ -33,9 +33,23 @@ from recrawl.model import (
 )
 from recrawl.parse.parse_pool import ParsePool, classify_in_pool
 from recrawl.store.base import Store
-from recrawl.store.store_values import REVISIT, CaptureColumns, LearnedFacts, last_modified_claims, newly_stated
+from recrawl.store.store_values import (
+    REVISIT,
+    CaptureColumns,
+    CaptureOrigin,
+    LearnedFacts,
+    last_modified_claims,
+    newly_stated,
+)
 from recrawl.transfer.archive_noise_learning import forget_archive_noise, learn_archive_noise
-from recrawl.transfer.listed_captures import MERGE_WITHIN, captures_in_pieces, chunks_of, kept_captures, with_costs
+from recrawl.transfer.listed_captures import (
+    MERGE_WITHIN,
+    as_stored,
+    captures_in_pieces,
+    chunks_of,
+    kept_captures,
+    with_costs,
+)
 
 ReadCapture = Callable[[str, int], Capture | None]
 """The bytes of the record at an offset of an archive file; ``None`` if they cannot be had."""
@@ -48,6 +62,7 @@ twenty to be made for the first time."""
 _LINKS_REMEMBERED = 500_000
 _PLACES_REMEMBERED = 100_000
 _NOWHERE = ("", -1)
+_RECORDED = (CaptureOrigin.OURS, CaptureOrigin.RECORDED)
 
 
 class _CaptureContent(NamedTuple):
@@ -59,6 +74,8 @@ class _CaptureContent(NamedTuple):
     ours: bool
     stated: float | None
     """The date that the page claims for its last change, if it is new."""
+    stays: bool = False
+    """Whether the stored visit stays as it is."""
 
 
 @dataclass(slots=True)
@@ -69,6 +86,8 @@ class _Page:
     digest: bytes = b""
     blind: bool = False
     """The bytes of the last version are missing: the next capture can only be classified by its digest."""
+    recorded: bool = True
+    """Whether a crawl recorded the visit of the last version; there may be none."""
     links_read_at: float = -np.inf
     held: dict[bytes, tuple[str, int]] = field(default_factory=dict)
     """Location of the bytes of each digest, for revisits; only the latest if there are very many."""
@@ -93,6 +112,7 @@ class PayloadClassifier:
         on_bad: Callable[[InputError], None] = lambda _error: None,
         *,
         learns_noise: bool = False,
+        keeps_recorded: bool = False,
         detector: Detector = PARTS,
     ) -> None:
         """``merge_within`` as in :class:`~recrawl.transfer.archive_import.CleaningRules`; ``standards`` define change.
@@ -102,8 +122,10 @@ class PayloadClassifier:
         What live visits taught about noise on a host holds for its archived pages, too. ``pool`` reads what is not
         cheap to read. ``on_bad`` receives captures that our own code fails on; their digests classify them. With
         ``learns_noise``, what differs in nearly every capture of nearly every page of a host is noise, too.
-        ``detector`` compares the captures.
+        ``detector`` compares the captures. With ``keeps_recorded``, visits that a crawl recorded stay as they are where
+        they follow another such visit: a crawl knows more than the bytes, such as its confirmation fetches.
         """
+        self._keeps_recorded = keeps_recorded
         self._store = store
         self._pool = pool
         self._on_bad = on_bad
@@ -192,6 +214,11 @@ class PayloadClassifier:
         time, digest = float(captures.time[row]), captures.digest[row]
         repeats = captures.mime[row] == REVISIT
         ours = captures.ours is not None and bool(captures.ours[row])
+        recorded = captures.origin is not None and int(captures.origin[row]) in _RECORDED
+        stays = self._keeps_recorded and recorded and page.recorded
+        if outcome <= ANSWERED:
+            page.recorded = recorded
+        ours = ours or recorded
         was_blind, page.blind = page.blind, False
         if page.known is not None and not was_blind and outcome < Outcome.GONE and digest and digest == page.digest:
             judgement = unchanged(ChangeResult(outcome, validators=page.known.validators, mime=page.known.mime))
@@ -230,9 +257,10 @@ class PayloadClassifier:
                 _learn(page, judgement, time, digest)
             return None
         if judgement.outcome > ANSWERED:
-            return _CaptureContent(visit, judgement, page.known.validators if page.known else Validators(), ours, None)
+            before = page.known.validators if page.known else Validators()
+            return _CaptureContent(visit, judgement, before, ours, None, stays)
         stated = newly_stated(judgement.validators, page.known.validators if page.known else None)
-        return _CaptureContent(visit, judgement, _learn(page, judgement, time, digest), ours, stated)
+        return _CaptureContent(visit, judgement, _learn(page, judgement, time, digest), ours, stated, stays)
 
     def _bytes_of(self, captures: CaptureColumns, row: int, page: _Page) -> Capture | None:
         """The bytes of a capture: its own, else those of an earlier capture of the page with the same digest."""
@@ -274,6 +302,7 @@ class PayloadClassifier:
         self._store.add_claims(last_modified_claims(said))
         visits = Visits.from_rows(one.visit for one in judged)
         visits = with_costs(self._store, visits, np.array([one.ours for one in judged], np.bool_))
+        visits = as_stored(self._store, visits, np.array([one.stays for one in judged], np.bool_))
         self._store.record(
             visits,
             validators=[one.validators for one in judged],

@@ -408,6 +408,7 @@ def _judge(  # noqa: PLR0913, PLR0917 - where, what, how, and the progress callb
                 pool,
                 errors.tell,
                 learns_noise=place.configuration.settings.detect.learn_from_archives == "yes",
+                keeps_recorded=True,
                 detector=detector_named(place.configuration.settings.detect.detector),
             )
             read = judge.judge(pages, lambda done, _all: bar.update(reading, completed=done))

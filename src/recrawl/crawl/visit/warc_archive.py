@@ -312,9 +312,10 @@ class WarcArchive:
     def _write_aside(self, capture: Capture) -> None:
         with self._one_writes:
             if capture.status not in _FULL:
-                self._writer.write(capture)
+                self._writer.write(capture, auxiliary=True)
                 return
-            self._aside[capture.url] = self._writer.write(capture, revisit_of=self._aside.get(capture.url)).ref
+            original = self._aside.get(capture.url)
+            self._aside[capture.url] = self._writer.write(capture, revisit_of=original, auxiliary=True).ref
             self._aside.move_to_end(capture.url)
             if len(self._aside) > _REMEMBERED_ASIDE:
                 self._aside.popitem(last=False)

@@ -122,7 +122,7 @@ async def crawl_parts(
         WarcWriter(
             folder / "warc",
             clock,
-            settings.archive,
+            replace(settings.archive, visits=True),
             roll_size=settings.roll_size,
             durable=settings.durable,
             keeper=acknowledged_by(store),

@@ -38,6 +38,20 @@ class RecordKind(enum.IntEnum):
     """No answer: a line of a crawl log."""
 
 
+class CaptureRole(enum.IntEnum):
+    """What a capture was for, where its source says so."""
+
+    UNKNOWN = 0
+    VISIT = 1
+    """A visit of a page, however soon after another: a record of a crawl by recrawl."""
+    AUXILIARY = 2
+    """No visit of a page: robots.txt, a sitemap, one of several requests for a page."""
+
+
+ROLE = "role"
+"""The name of a further column, a :class:`CaptureRole` per row; only batches of sources that tell roles have it."""
+
+
 def schema() -> Any:  # noqa: ANN401 - pyarrow ships no types
     """The Arrow schema of captures."""
     pa = require("pyarrow", "columns")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recrawl.detect.body import CHUNK_HEAD, CUT_FRAME, MOST_CHUNKS
 from recrawl.errors import InputError, require
-from recrawl.formats.columnar.capture_batches import NO_SIZE, NO_STATUS, RecordKind, schema
+from recrawl.formats.columnar.capture_batches import NO_SIZE, NO_STATUS, ROLE, CaptureRole, RecordKind, schema
 from recrawl.time import epoch_seconds
 
 if TYPE_CHECKING:
@@ -162,6 +162,7 @@ class CaptureRows:
 
     def __init__(self, file: str = "") -> None:
         self._rows: list[tuple[Any, ...]] = []
+        self._roles: list[CaptureRole] = []
         self._characters = 0
         self._files = [(file, 0)]
         """The name of each file, and the row at which its captures begin."""
@@ -172,10 +173,13 @@ class CaptureRows:
             del self._files[-1]
         self._files.append((file, len(self._rows)))
 
-    def add(self, row: Row, offset: int = NO_SIZE, length: int = NO_SIZE) -> bool:
+    def add(
+        self, row: Row, offset: int = NO_SIZE, length: int = NO_SIZE, role: CaptureRole = CaptureRole.UNKNOWN
+    ) -> bool:
         """Take a row; whether it is time to take the batch."""
         rows = self._rows
         rows.append((*row, offset, length))
+        self._roles.append(role)
         self._characters += len(row[0])
         return len(rows) >= ROWS or self._characters >= _CHARACTERS
 
@@ -204,7 +208,9 @@ class CaptureRows:
             for field in named
         ]
         batch = pa.record_batch(columns, schema=named)
-        self._rows, self._characters, self._files = [], 0, [(last, 0)]
+        if any(self._roles):
+            batch = batch.append_column(ROLE, pa.array(self._roles, pa.uint8()))
+        self._rows, self._roles, self._characters, self._files = [], [], 0, [(last, 0)]
         return batch
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from recrawl.errors import InputError, RecrawlError
-from recrawl.formats.columnar.capture_batches import NO_SIZE, ReadReport, RecordKind, and_rest
+from recrawl.formats.columnar.capture_batches import NO_SIZE, CaptureRole, ReadReport, RecordKind, and_rest
 from recrawl.formats.warc.warc_fields import (
     EARLIEST,
     LATEST,
@@ -27,6 +27,7 @@ from recrawl.formats.warc.warc_fields import (
     rest,
     target_of,
 )
+from recrawl.formats.warc.warc_records import AUXILIARY, VISITS_FIELD, VISITS_VALUE
 from recrawl.formats.warc.warc_stream import PLAIN, ReadWindow, fastwarc, magic_of, record_at, records
 from recrawl.model import Capture
 
@@ -130,6 +131,10 @@ class _RowBuilder:
         self._file, self._magic, self._size = file, magic_of(file), os.fstat(file.fileno()).st_size
         self.waiting: Row | None = None
         """The row of the last record, if it is a capture."""
+        self._role = CaptureRole.UNKNOWN
+        """Of the row that waits."""
+        self._tells_visits = False
+        """Whether the last ``warcinfo`` says that captures are visits, unless they are marked."""
         self._at = self._before = NO_SIZE
         self._told = False
         library = fastwarc()
@@ -153,7 +158,12 @@ class _RowBuilder:
                 self._report.failed(error, source=self._source, position=at)
                 found = None
             self.waiting = found[0] if found else None
+            if self._tells_visits:
+                self._role = CaptureRole.AUXILIARY if record.headers.get(AUXILIARY) else CaptureRole.VISIT
         else:
+            if name == "warcinfo":
+                self._tells_visits = _VISITS in record.reader.read(_LONGEST_INFO)
+                self._role = CaptureRole.UNKNOWN
             skipped = self._report.skipped
             skipped[name] = skipped.get(name, 0) + 1
 
@@ -166,14 +176,14 @@ class _RowBuilder:
         end = self._size if following is None else following
         alone = self._before < at < end and self._file.has(self._magic, at)
         if alone or self._magic == PLAIN:
-            return self.rows.add(row, at, end - at)
+            return self.rows.add(row, at, end - at, self._role)
         if not self._told:
             self._told = True
             what = "records share one compressed stream and cannot be read alone"
             self._report.broken(
                 what, source=self._source, position=max(self._before, 0), remedy="Recompress it record by record."
             )
-        return self.rows.add(row)
+        return self.rows.add(row, role=self._role)
 
     def rest(self, damage: InputError | None) -> Iterator[Any]:
         """The last rows. Where reading ends with damage, one that waits is whole if that lies behind it."""
@@ -244,6 +254,9 @@ class _RowBuilder:
         self._report.broken(what, source=self._source, position=at)
 
 
+_VISITS = f"{VISITS_FIELD}: {VISITS_VALUE}\r\n".encode()
+_LONGEST_INFO = 64 << 10
+"""Bytes of a ``warcinfo`` record that are read."""
 _SKIPPED = ("warcinfo", "request", "metadata", "conversion", "continuation")
 
 

@@ -264,6 +264,18 @@ def document(name: str, when: float, block: bytes) -> WarcRecord:
     return WarcRecord("metadata", warc_date(when), _JSON, (block,), header("WARC-Target-URI", name), _by_chance())
 
 
+VISITS_FIELD = "captures"
+"""The field of a ``warcinfo`` record that says what the captures of a file are."""
+VISITS_VALUE = "one visit each unless Recrawl-Auxiliary"
+AUXILIARY = "Recrawl-Auxiliary"
+"""The header of a record that is no visit of a page: robots.txt, a sitemap, one of several requests for a page."""
+
+
+def as_auxiliary(record: WarcRecord) -> WarcRecord:
+    """The same record, marked as no visit of a page."""
+    return record._replace(headers=record.headers + header(AUXILIARY, "yes"))
+
+
 def records_of(
     capture: Capture, digest: str, revisit_of: CaptureRef | None, about: Mapping[str, str]
 ) -> tuple[CaptureRef, list[WarcRecord]]:

@@ -23,8 +23,11 @@ from recrawl.errors import DiskFullError, InputError, RecrawlError
 from recrawl.formats.atomic_files import FULL, is_at, lock, remove_abandoned, sync_folder
 from recrawl.formats.warc.warc_check import OPEN, Keeper, repair
 from recrawl.formats.warc.warc_records import (
+    VISITS_FIELD,
+    VISITS_VALUE,
     CaptureRef,
     WarcRecord,
+    as_auxiliary,
     block_digests,
     document,
     header,
@@ -78,6 +81,8 @@ class WarcInfo:
     host: str = ""
     """Name of the crawling machine; asked of the system if empty."""
     port: int = 0
+    visits: bool = False
+    """Whether each capture in the file is one visit of a page, unless it is marked as auxiliary: a crawl's file."""
 
     def fields(self) -> dict[str, str]:
         """As ``warcinfo`` names them."""
@@ -89,6 +94,7 @@ class WarcInfo:
             "operator": self.operator,
             "isPartOf": self.is_part_of,
             "robots": self.robots,
+            VISITS_FIELD: VISITS_VALUE if self.visits else "",
         }
 
 
@@ -227,13 +233,19 @@ class WarcWriter:
             sync_folder(self._folder)
 
     def write(
-        self, capture: Capture, *, revisit_of: CaptureRef | None = None, about: Mapping[str, str] = _NOTHING
+        self,
+        capture: Capture,
+        *,
+        revisit_of: CaptureRef | None = None,
+        about: Mapping[str, str] = _NOTHING,
+        auxiliary: bool = False,
     ) -> WarcLocation:
         """Append a capture and return where it is. It has reached the operating system when this returns.
 
         ``revisit_of`` is the response the capture may repeat. If it does, because the server said 304 or the
         payload is the same, a revisit record takes the place of the body; else it is written in full. ``about`` is
-        what else is known of it, such as ``via`` and ``hopsFromSeed`` (W4), and becomes a metadata record.
+        what else is known of it, such as ``via`` and ``hopsFromSeed`` (W4), and becomes a metadata record. An
+        ``auxiliary`` capture is marked as none that is a visit of a page: robots.txt, a sitemap.
 
         Raises:
             ValueError: nothing was received, so there is nothing to keep.
@@ -244,6 +256,8 @@ class WarcWriter:
             raise ValueError(msg)
         [digest] = written([payload_sha1(capture)])
         ref, records = records_of(capture, digest, revisit_of, about)
+        if auxiliary:
+            records[0] = as_auxiliary(records[0])
         [[place]] = self.append([records])
         return WarcLocation(*place, ref)
 

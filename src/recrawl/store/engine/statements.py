@@ -14,7 +14,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from recrawl.model import ANSWERED, VISIT_COLUMNS, ChangeKind, NoiseCounts, Verdict
 from recrawl.model.noise_counts import FAR_WINDOW, LONGEST_RUN, NEAR_WINDOW, NOISE_SUMS, RUNS
-from recrawl.store.store_values import QUARANTINED, REVISIT, MementoState
+from recrawl.store.store_values import QUARANTINED, REVISIT, CaptureOrigin, MementoState
 
 Types: TypeAlias = Mapping[str, str]
 """Columns and their types, as PostgreSQL calls them."""
@@ -519,13 +519,13 @@ _CAPTURE_TYPES = {
     "warc_length": "bigint",
 }
 _CAPTURE_COLUMNS = ", ".join(_CAPTURE_TYPES)
-_PLACE = ("warc_file", "warc_offset", "warc_length", "imported")
+_PLACE = ("warc_file", "warc_offset", "warc_length")
 RANKS = ((200, 299), (304, 304), (300, 399), (404, 404), (410, 410), (400, 599))
 """Statuses from the best answer to the worst; after them what is no HTTP, and last where no status is known."""
 NO_STATUS = 0
 SHA1_BYTES = 20
-OURS, LISTED, LOCATED = 0, 1, 2
-"""``capture.imported``: made by a visit of our own, listed by an archive, or read from its file."""
+OURS, LISTED, LOCATED = CaptureOrigin.OURS.value, CaptureOrigin.LISTED.value, CaptureOrigin.LOCATED.value
+"""Values of ``capture.imported``. Those above tell the role of a capture, which stays with it."""
 
 _CLAIM_TYPES = {
     "page": "bigint",
@@ -546,6 +546,9 @@ _MARK_TYPES = {
 }
 
 
+_ORIGIN = f"imported = CASE WHEN capture.imported > {LOCATED} THEN capture.imported ELSE excluded.imported END"
+
+
 def _better(*, located: bool) -> str:
     """When a capture is there already, the better record stands.
 
@@ -554,8 +557,9 @@ def _better(*, located: bool) -> str:
     """
     better = f"({_rank('excluded')}) < ({_rank('capture')})"
     told = [f"{name} = excluded.{name}" for name in ("status", "mime", "digest", "size")]
-    seen = f"excluded.status <> capture.status OR capture.imported <> {LOCATED}"
+    seen = f"excluded.status <> capture.status OR capture.imported = {LISTED}"
     placed = [f"{name} = {f'excluded.{name}' if located else _either(seen, name)}" for name in _PLACE]
+    placed.append(_ORIGIN if located else f"imported = {_either(seen, 'imported')}")
     return (
         f"ON CONFLICT (page, time) DO UPDATE SET {', '.join(told + placed)} "
         f"WHERE capture.imported <> {OURS} AND {better}"
@@ -564,6 +568,7 @@ def _better(*, located: bool) -> str:
 
 def _placed(*, located: bool) -> str:
     """When a capture is there already, a place where its bytes were seen replaces any other."""
+    placed = ", ".join(f"{name} = excluded.{name}" for name in _PLACE)
     moved = "excluded.warc_file <> capture.warc_file OR excluded.warc_offset <> capture.warc_offset"
     news = (
         f"capture.imported = {LISTED} OR (excluded.digest = capture.digest AND ({moved}))"
@@ -571,7 +576,7 @@ def _placed(*, located: bool) -> str:
         else "capture.warc_file = '' AND excluded.warc_file <> ''"
     )
     return (
-        f"ON CONFLICT (page, time) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _PLACE)} "
+        f"ON CONFLICT (page, time) DO UPDATE SET {placed}, {_ORIGIN} "
         f"WHERE capture.imported <> {OURS} AND excluded.status = capture.status AND ({news})"
     )
 
@@ -760,6 +765,7 @@ class SqlStatements:
         imported = {**_CAPTURE_TYPES, "imported": "smallint"}
         self.add_listed = dialect.insert("capture", imported, "ON CONFLICT DO NOTHING")
         self.captured_pages = f"SELECT DISTINCT page FROM capture WHERE page {among(1)}"
+        self.capture_times = f"SELECT page, time FROM capture WHERE page {among(1)} AND time >= $2 AND time <= $3"
         self.import_captures = dialect.insert("capture", imported, "ON CONFLICT DO NOTHING RETURNING page, time")
         self.better_captures, self.place_captures = (
             {
