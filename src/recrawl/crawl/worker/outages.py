@@ -34,6 +34,7 @@ from recrawl.crawl.visit.visit_target import AuxiliaryFetched, Deferred, Result,
 from recrawl.errors import DiskFullError, StoreError
 from recrawl.formats.atomic_files import waits_for
 from recrawl.formats.warc.warc_check import Keeper, Span
+from recrawl.formats.warc.warc_records import AUXILIARY
 from recrawl.formats.warc.warc_stream import record_at
 from recrawl.model.visits import EMPTY, NO_NAME_SERVER, NO_ROUTE, TOO_SLOW
 from recrawl.schedule.politeness.retry import Backoff
@@ -304,5 +305,7 @@ def _headers(file: BinaryIO, start: int) -> dict[str, str]:
 
 
 def _is_of_a_page(store: PageTable, headers: dict[str, str]) -> bool:
-    """Whether a record is a capture of a page."""
+    """Whether a record is a capture of a page. An import may know robots.txt and the like as pages, too."""
+    if AUXILIARY in headers:
+        return False
     return headers.get("WARC-Type") in _CAPTURES and store.find(headers.get("WARC-Target-URI", "")) is not None
