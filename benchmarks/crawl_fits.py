@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -117,7 +118,7 @@ def measure_fits(pages: int, seconds: float) -> None:
         command += [word for setting in _SETTINGS for word in ("--set", setting)]
         print(f"{pages:,} pages, {VISITS} visits each")
         _measure_run(command, folder, server, seconds)
-        _measure_start(command, server)
+        _measure_start(command, folder, server)
         for wait in (0.1, 0.5, 2.0, 4.0, 8.0):
             process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             time.sleep(wait)
@@ -163,16 +164,28 @@ def _measure_run(command: list[str], folder: Path, server: Web, seconds: float) 
     print(f"  SIGTERM to exit: {took:.2f} s, exit code {code}")
 
 
-def _measure_start(command: list[str], server: Web) -> None:
-    """Start once more, with the due times of an earlier fit in the store; what it takes until the first request."""
-    server.log()
-    began = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while not len(server.log()[1]) and process.poll() is None:
-        time.sleep(0.02)
-    took, (own, children) = time.perf_counter() - began, _cpu(process.pid)
-    print(f"  next start: first request after {took:.1f} s; CPU {own:.1f} s, and {children:.1f} s of its subprocesses")
-    _stopped(process)
+def _measure_start(command: list[str], folder: Path, server: Web) -> None:
+    """Start twice more, with due times of an earlier fit in the store: with the state of that fit and without.
+
+    What it takes until the first request, and until the first fit.
+    """
+    spent = []
+    for what in ("with the state of the last fit", "without"):
+        if what == "without":
+            shutil.rmtree(folder / "state")
+        server.log()
+        fits, began = _fits(folder), time.perf_counter()
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while not len(server.log()[1]) and process.poll() is None:
+            time.sleep(0.02)
+        took, (own, children) = time.perf_counter() - began, _cpu(process.pid)
+        print(f"  next start, {what}: first request after {took:.1f} s; CPU {own:.1f} s, subprocesses {children:.1f} s")
+        _wait_for_fits(folder, fits + 1, process)
+        spent.append(_cpu(process.pid)[1])
+        [*_, fit] = (event["details"] for event in _events(folder) if event["message"] == "policy fitted")
+        print(f"    its first fit: {spent[-1]:.1f} s of CPU, {fit['visits']:,} visits read")
+        _stopped(process)
+    print(f"    the first fit without the state takes {spent[1] / spent[0]:.1f} x the CPU")
 
 
 def _cpu(pid: int) -> tuple[float, float]:
