@@ -18,6 +18,8 @@ from recrawl.cli.main import main
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 """Benchmarks are commands, and import each other by name as Python does for scripts."""
+sys.path.append(str(Path(__file__).resolve().parent))
+"""Tests of a shared server use the same site and starter."""
 BIN = Path(sys.executable).parent
 COLLECTION = "judged"
 _START_TRIES = 600

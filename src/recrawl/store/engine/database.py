@@ -167,12 +167,14 @@ def upgrade_sqlite(path: Path) -> None:
     _upgrade(engine)
 
 
-def upgrade_postgres(url: str) -> None:
-    """Create or upgrade the tables of a PostgreSQL database, all or nothing."""
+def upgrade_postgres(url: str, **options: Any) -> None:  # noqa: ANN401 - libpq's
+    """Create or upgrade the tables of a PostgreSQL database, all or nothing. ``options`` are those of a connection."""
     import psycopg
     import sqlalchemy as sa
 
-    engine = sa.create_engine("postgresql+psycopg://", poolclass=sa.NullPool, creator=lambda: psycopg.connect(url))
+    engine = sa.create_engine(
+        "postgresql+psycopg://", poolclass=sa.NullPool, creator=lambda: psycopg.connect(url, **options)
+    )
 
     @sa.event.listens_for(engine, "begin")
     def _lock_out_others(connection: sa.Connection) -> None:

@@ -4,6 +4,9 @@ A lost connection is opened again automatically, and a transaction that the serv
 its commit, or conflicted with another one) is repeated. A cut during the commit itself is raised to the caller: only
 then is it unknown whether the work was stored. Numpy arrays are sent in the server's binary format, without a Python
 object per value.
+
+An address may name several servers, of which one is the primary and others are its standbys: a new connection goes to
+the one that accepts writes. A server that vanished without closing its connections is noticed by keep-alive packets.
 """
 
 from __future__ import annotations
@@ -170,7 +173,7 @@ class PostgresDatabase:
         try:
             with self._explained():
                 if _outdated(self._connect(), self._shown, create=create):
-                    upgrade_postgres(url)
+                    upgrade_postgres(url, **_connection_options(url))
         except StoreAwayError as error:
             self.close()
             if _is_refused(error.__cause__):  # to wait would not help
@@ -253,7 +256,7 @@ class PostgresDatabase:
         if self._closed:
             raise StoreError(f"The store {self._shown} is closed.", "Open it again.")
         if self._connection is None or self._connection.closed:
-            self._connection = psycopg.connect(self._url, autocommit=True, connect_timeout=10)
+            self._connection = psycopg.connect(self._url, autocommit=True, **_connection_options(self._url))
             self._connection.execute(f"SET idle_in_transaction_session_timeout = {int(1000 * LONGEST_STOP)}".encode())
             register_arrays(self._connection)
         return self._connection
@@ -271,12 +274,42 @@ class PostgresDatabase:
             if self._patience is None:
                 raise
             raise too_long(self._patience) from error
+        except psycopg.errors.ReadOnlySqlTransaction as error:
+            raise StoreAwayError(
+                f"The database {self._shown} accepts no changes: it is a standby.",
+                "Name the primary, or all servers with commas between them, in store.location.",
+            ) from error
         except (psycopg.OperationalError, psycopg.errors.IdleInTransactionSessionTimeout) as error:
             reason = str(error).strip().partition("\n")[0]  # libpq goes on with guesses
             raise StoreAwayError(
                 f"The database {self._shown} is out of reach: {reason.rstrip('.')}.",
                 "Check that the server runs, that the address is right and that the database exists, then try again.",
             ) from error
+
+
+_VANISHED = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+"""How soon a server that does not answer counts as gone: seconds, but for the last, which is in milliseconds. So a lost
+server is noticed within half a minute."""
+
+
+def _connection_options(url: str) -> dict[str, Any]:
+    """Options of a connection that the address leaves open. Of several servers the one that accepts writes is meant.
+
+    >>> _connection_options("postgresql://a,b/crawl")["target_session_attrs"]
+    'read-write'
+    >>> "target_session_attrs" in _connection_options("postgresql://a,b/crawl?target_session_attrs=any")
+    False
+    """
+    given = conninfo_to_dict(url)
+    several = "," in str(given.get("host", "")) or "," in str(given.get("hostaddr", ""))
+    options = {**_VANISHED, **({"target_session_attrs": "read-write"} if several else {})}
+    return {name: value for name, value in options.items() if name not in given}
 
 
 _PASSING = (
@@ -326,10 +359,14 @@ def _without_password(url: str) -> str:
 
     >>> _without_password("postgresql://me:secret@db.example:5433/crawl")
     'postgresql://db.example:5433/crawl'
+    >>> _without_password("postgresql://me:secret@one.example:5433,two.example:5434/crawl")
+    'postgresql://one.example:5433,two.example:5434/crawl'
     """
     try:
         parts = conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
         raise StoreError("The address of the database makes no sense.", f"PostgreSQL says: {error}") from error
-    port = f":{parts['port']}" if "port" in parts else ""
-    return f"postgresql://{parts.get('host', '')}{port}/{parts.get('dbname', '')}"
+    hosts, ports = (str(parts.get(name, "")).split(",") for name in ("host", "port"))
+    ports = ports * len(hosts) if len(ports) == 1 else ports
+    servers = ",".join(f"{host}:{port}" if port else host for host, port in zip(hosts, ports, strict=False))
+    return f"postgresql://{servers}/{parts.get('dbname', '')}"
