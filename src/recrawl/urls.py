@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import re
 import string
-from functools import lru_cache
-from typing import NamedTuple
+from functools import cache, lru_cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING, NamedTuple
 
 import ada_url
+
+if TYPE_CHECKING:
+    from publicsuffixlist import PublicSuffixList
 
 _WWW = re.compile(r"^www\d*\.")
 _SLASHES = re.compile(r"//+")
@@ -124,6 +128,52 @@ def host_of(url: str) -> str | None:
     """Host and port as politeness counts them; ``None`` if it is not an http(s) URL."""
     found = address(url)
     return found.host if found else None
+
+
+BUCKETS = 1_024
+"""Buckets that hosts are divided into. Workers own buckets, so this number and the hash never change."""
+_IPV4 = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
+
+
+def registered_domain(host: str) -> str:
+    """The domain that was registered for a host, by the public suffix list that ``publicsuffixlist`` ships.
+
+    The port does not count. Private suffixes are suffixes too: ``a.github.io`` and ``b.github.io`` are two domains,
+    because different people run them and one such suffix may have millions of hosts. An unknown top-level domain is a
+    suffix. What has no registered domain maps to itself with its port: IP addresses, ``localhost`` and suffixes.
+
+    >>> registered_domain("www.example.co.uk:8080"), registered_domain("a.b.github.io")
+    ('example.co.uk', 'b.github.io')
+    >>> registered_domain("127.0.0.1:8080"), registered_domain("localhost:81"), registered_domain("co.uk")
+    ('127.0.0.1:8080', 'localhost:81', 'co.uk')
+    """
+    if host.startswith("["):
+        return host
+    name = host.partition(":")[0].rstrip(".").lower()
+    if _IPV4.fullmatch(name):
+        return host
+    return _suffixes().privatesuffix(name) or host
+
+
+@cache
+def _suffixes() -> PublicSuffixList:
+    """The public suffix list, read on first use: about 50 ms."""
+    from publicsuffixlist import PublicSuffixList
+
+    return PublicSuffixList()
+
+
+@lru_cache(maxsize=1 << 14)
+def bucket_of(host: str) -> int:
+    """The bucket of a host, from 0 to 1,023: the first 10 bits of BLAKE2b (8 bytes) of its registered domain in UTF-8.
+
+    All hosts of a registered domain are in one bucket.
+
+    >>> bucket_of("example.com") == bucket_of("www.example.com:8080")
+    True
+    """
+    name = registered_domain(host).encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(name, digest_size=8).digest()) >> 54
 
 
 def section(url: str, depth: int = 1) -> str:

@@ -5,6 +5,7 @@ import pytest
 
 from recrawl.crawl.worker.lease_pool import LeasePool
 from recrawl.store.open import open_store
+from recrawl.urls import bucket_of
 
 NOW = 1e9
 
@@ -41,8 +42,12 @@ def test_hosts_that_are_ready_right_after_each_other_are_leased_together(store):
 
 
 def test_the_store_is_asked_seldom_for_what_is_left_to_others(store):
-    lease_pool, share = hands_of(store), (0, 2)
-    leased = lease_pool.lease(NOW, share)
+    for worker, host in (("one", "b.example"), ("two", "a.example")):
+        store.set_control(f"worker {worker}", "{}", NOW)
+        store.claim_buckets(worker, np.array([bucket_of(host)]), NOW)
+    lease_pool = hands_of(store)
+    leased = lease_pool.lease(NOW, 2, owned=True)
     assert leased.host.tolist() == [2]
     lease_pool.hold(leased, [None])
+    assert lease_pool.take(int(leased.page[0])).token == 1
     assert lease_pool.lease_at == pytest.approx(NOW + 1.0)

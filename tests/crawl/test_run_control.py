@@ -7,12 +7,14 @@ import math
 import shutil
 import threading
 import time
+from collections import Counter
 
 import numpy as np
 import pytest
 
 from recrawl.crawl.clock import RealClock
 from recrawl.crawl.control import runtime_limits
+from recrawl.crawl.control.bucket_owner import BucketOwner
 from recrawl.crawl.control.json_log import JsonLinesLog
 from recrawl.crawl.control.metrics import StatsCollector
 from recrawl.crawl.control.run_control import StoreRunControl, WorkerLoad
@@ -70,6 +72,8 @@ def steered(store, worker="one", log=None, classifier=None):
         controls=LimitsWatcher(store, orders),
         budget=SharedBudget(store, VirtualClock(START)),
         registry=WorkerRegistry(store, worker),
+        buckets=BucketOwner(store, worker),
+        hosts=store,
         scheduler=scheduler,
         politeness=Politeness(),
         classifier=classifier or ChangeClassifier(store),
@@ -215,17 +219,76 @@ def test_who_comes_or_leaves_is_heard_of_before_the_next_call(store):
     mine, other = steered(store), WorkerRegistry(store, "other")
     mine.begin(START)
     mine.update(START, IDLE)
-    assert mine.share == (0, 1)
+    assert mine.workers == 1
     other.report(RegisteredWorker("other", START + 0.1, START))
     mine.update(START + READ_EVERY / 2, IDLE)
-    assert mine.share == (0, 1)  # nothing was due
+    assert mine.workers == 1  # nothing was due
     mine.update(START + READ_EVERY, IDLE)
-    assert mine.share == (0, 2)
-    assert mine.update_at == START + 2 * READ_EVERY  # and both are still looked at when it is time
+    assert mine.workers == 2
+    assert mine.update_at == mine.buckets.check_at < START + 2 * READ_EVERY  # half of the buckets move
     other.leave(START + READ_EVERY)
     mine.update(START + 2 * READ_EVERY, IDLE)
-    assert (mine.share, mine.workers) == ((0, 1), 1)
+    assert mine.workers == 1
     assert READ_EVERY * 2 < REPORT_EVERY
+
+
+def owners(store):
+    return Counter(store.buckets().owner)
+
+
+def test_one_worker_owns_all_buckets_and_gives_half_to_one_that_joins(store):
+    one, two = steered(store), steered(store, "two")
+    one.begin(START)
+    one.update(START, IDLE)
+    assert not one.update(START + 1, IDLE)
+    assert owners(store) == {"one": 1024}
+    two.begin(START + 1)
+    two.update(START + 1, IDLE)
+    assert owners(store) == {"one": 1024}
+    assert one.update(START + 2 + READ_EVERY, IDLE)  # its queued pages have to be returned
+    assert Counter(store.buckets().heir) == {None: 512, "two": 512}
+    assert not one.update(one.update_at, IDLE)
+    assert owners(store) == {"one": 512, "two": 512}
+    two.update(START + 8, IDLE)
+    assert (one.buckets.owned, two.buckets.owned, one.buckets.handed_over) == (512, 512, 512)
+    two.end(START + 9)
+    assert owners(store) == {"one": 512, None: 512}
+    one.update(START + 10, IDLE)
+    assert owners(store) == {"one": 1024}
+    one.end(START + 11)
+    assert owners(store) == {None: 1024}
+
+
+def test_pauses_are_stored_before_buckets_move(store):
+    store.discover(["http://a.example/"], START)
+    one, two = steered(store), steered(store, "two")
+    one.begin(START)
+    one.update(START, IDLE)
+    one._politeness.begin(1, START)
+    one._politeness.done(1, START + 1, 0.5)
+    two.begin(START + 1)
+    two.update(START + 1, IDLE)
+    one.update(START + 2, IDLE)
+    assert store.hosts().ready_at.tolist() == [one._politeness.free_at(1)]
+    assert one._politeness.free_at(1) > START + 2
+
+
+def test_the_buckets_of_a_silent_worker_are_taken_over(store):
+    passing = Passing()
+    dead = steered(store, "dead")
+    dead.begin(START)
+    dead.update(START, IDLE)
+    mine = steered(store, "mine")
+    mine._registry = WorkerRegistry(store, "mine", passing)
+    mine.begin(START)
+    now = START
+    while now < START + SILENCE:
+        mine.update(now, IDLE)
+        assert owners(store)["mine"] == 0
+        now += REPORT_EVERY
+        passing.seconds += REPORT_EVERY
+    mine.update(now, IDLE)
+    assert owners(store) == {"mine": 1024}
 
 
 def test_workers_that_share_a_store_share_what_is_left(store):

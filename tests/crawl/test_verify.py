@@ -53,6 +53,7 @@ def test_a_whole_workspace_has_no_findings(maker):
 
 
 REPAIRED = {
+    "host_bucket": "UPDATE host SET bucket = 1023 - bucket WHERE id = 1",
     "host_next_due": "UPDATE host SET next_due = next_due + 5 WHERE id = 1",
     "host_ready_far": f"UPDATE host SET ready_at = {NOW + 40 * 86_400} WHERE id = 2",
     "due_far": f"UPDATE schedule SET due = {NOW + 1e9} WHERE page = 2",

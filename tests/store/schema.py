@@ -8,7 +8,9 @@ Rules of this schema:
     page of the host may be leased; the engine computes it. Paused hosts are in none of the indexes by which pages
     to lease are found.
  3. A lease exists only on a page of a host that is held, by the same worker, for at least as long.
- 4. Hot tables have no foreign keys: a check per visit would cost more than the visit. Pages are never deleted.
+ 4. A bucket without a row, or without an owner, is owned by nobody. ``bucket.token`` grows whenever the owner changes.
+    ``lease.token`` is that of the bucket when the page was leased; it is 0 for a lease that needs no bucket.
+ 5. Hot tables have no foreign keys: a check per visit would cost more than the visit. Pages are never deleted.
 """
 
 from __future__ import annotations
@@ -52,9 +54,10 @@ host = sa.Table(
     sa.Column("checks", sa.Integer, nullable=False, server_default=sa.text("0")),
     sa.Column("lies", sa.Integer, nullable=False, server_default=sa.text("0")),
     sa.Column("restless", sa.Integer, nullable=False, server_default=sa.text("0")),
+    sa.Column("bucket", sa.SmallInteger, nullable=False, server_default=sa.text("0")),
     sa.UniqueConstraint("name", name="host_by_name"),
-    sa.Index("host_by_due", "next_due", "id", "wake", sqlite_where=_running, postgresql_where=_running),
-    sa.Index("host_by_wake", "wake", sqlite_where=_running, postgresql_where=_running),
+    sa.Index("host_by_due", "next_due", "id", "wake", "bucket", sqlite_where=_running, postgresql_where=_running),
+    sa.Index("host_by_wake", "wake", "bucket", sqlite_where=_running, postgresql_where=_running),
     sa.Index(
         "host_by_hold",
         "held_until",
@@ -169,8 +172,19 @@ lease = sa.Table(
     sa.Column("host", sa.BigInteger, nullable=False),
     sa.Column("worker", sa.Text, nullable=False),
     sa.Column("until", sa.Double, nullable=False),
+    sa.Column("token", sa.BigInteger, nullable=False, server_default=sa.text("0")),
     sa.Index("lease_by_host", "host"),
     sa.Index("lease_by_until", "until"),
+)
+
+bucket = sa.Table(
+    "bucket",
+    metadata,
+    sa.Column("id", _identity, primary_key=True, autoincrement=False),
+    sa.Column("owner", sa.Text),
+    sa.Column("token", sa.BigInteger, nullable=False),
+    sa.Column("heir", sa.Text),
+    sa.Column("since", sa.Double, nullable=False),
 )
 
 fingerprint = sa.Table(

@@ -2,6 +2,7 @@ import runpy
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -15,6 +16,7 @@ from recrawl.errors import StoreError
 from recrawl.model import VISIT_COLUMNS
 from recrawl.store import open_store
 from recrawl.store.engine.database import MIGRATIONS, REVISIONS, VERSION_TABLE
+from recrawl.urls import BUCKETS, bucket_of
 
 metadata = runpy.run_path(str(Path(__file__).with_name("schema.py")))["metadata"]
 
@@ -109,3 +111,31 @@ def test_a_store_serves_several_threads(store):
     assert len(found) == 4
     assert store.counts(0.0).pages == 100
     assert len({page for pages in found for page in pages}) == 100
+
+
+def test_hosts_of_an_older_store_get_their_buckets(engine, tmp_path, request):
+    """Revision 0013 fills them in, however many hosts there are."""
+    from alembic.operations import Operations
+
+    if engine == "sqlite":
+        place = tmp_path / "old.db"
+        database = sa.create_engine(f"sqlite:///{place}", poolclass=sa.NullPool)
+    else:
+        place = request.getfixturevalue("new_database")()
+        creator = partial(psycopg.connect, place)
+        database = sa.create_engine("postgresql+psycopg://", creator=creator, poolclass=sa.NullPool)
+    scripts = ScriptDirectory(str(MIGRATIONS))
+    names = [f"www{number % 7}.site{number}.example" for number in range(10_050)]
+    with database.begin() as opened:
+        context = MigrationContext.configure(opened, opts={"version_table": VERSION_TABLE})
+        with Operations.context(context):
+            scripts.get_revision("0012").module.upgrade()
+            context.stamp(scripts, "0012")
+        row = "INSERT INTO host (name, ready_at, delay, held_until, next_due) VALUES (:name, 0, 0, 0, 1)"
+        opened.execute(sa.text(row), [{"name": name} for name in names])
+    database.dispose()
+    with open_store(place) as store:
+        hosts = store.hosts()
+        assert hosts.name == names
+        assert hosts.bucket.tolist() == [bucket_of(name) for name in names]
+        assert store.buckets().owner == [None] * BUCKETS

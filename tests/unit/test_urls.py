@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import ada_url
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.urls import address, host_of, section, surt
+from recrawl.urls import BUCKETS, address, bucket_of, host_of, section, surt
 
 VECTORS = {
     # conventions X3
@@ -103,3 +107,41 @@ def test_a_link_means_what_the_whole_base_makes_of_it(href, base):
 def test_a_menu_is_taken_apart_once_for_all_pages_of_a_site():
     pages = [address("/menu", base=f"http://menu.example/{number}/") for number in range(3)]
     assert all(page is pages[0] for page in pages)
+
+
+GOLDEN_BUCKETS = {
+    "example.com": 79,
+    "www.example.com:8080": 79,
+    "bbc.co.uk": 541,
+    "foo.github.io": 432,
+    "bar.github.io": 136,
+    "127.0.0.1": 703,
+    "127.0.0.1:8080": 665,
+    "[::1]:80": 146,
+    "localhost:8080": 180,
+    "xn--mnchen-3ya.de": 861,
+    "co.uk": 443,
+    "a.x.unknowntld": 955,
+}
+
+
+@pytest.mark.parametrize(("host", "bucket"), GOLDEN_BUCKETS.items())
+def test_the_bucket_of_a_host_never_changes(host: str, bucket: int) -> None:
+    """Stores hold these numbers: another hash would divide the hosts of one domain."""
+    assert bucket_of(host) == bucket
+
+
+def test_buckets_are_used_evenly() -> None:
+    counts = np.bincount([bucket_of(f"site{number}.example") for number in range(40 * BUCKETS)], minlength=BUCKETS)
+    assert counts.min() > 10
+    assert counts.max() < 90
+
+
+@given(st.text(max_size=40))
+def test_every_text_has_a_registered_domain_and_a_bucket(text: str) -> None:
+    assert 0 <= bucket_of(text) < BUCKETS
+
+
+def test_the_suffix_list_is_read_only_when_it_is_needed() -> None:
+    code = "import sys, recrawl.urls; assert not any('publicsuffix' in name for name in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

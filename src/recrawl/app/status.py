@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import shutil
+from collections import Counter
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -77,11 +78,34 @@ _NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
+class BucketFacts:
+    """Which workers own the buckets of hosts."""
+
+    owned: dict[str, int]
+    """By worker."""
+    free: int
+    """Buckets that nobody owns."""
+    moving: int
+    """Buckets that their owners hand over as soon as their requests there have ended."""
+    moves: int
+    """How often a bucket changed hands, over all time."""
+
+
+def bucket_facts(store: ScheduleStore) -> BucketFacts:
+    """Which workers own how many buckets. O(buckets)."""
+    rows = store.buckets()
+    owned = Counter(owner for owner in rows.owner if owner is not None)
+    moving = sum(heir is not None for heir in rows.heir)
+    return BucketFacts(dict(sorted(owned.items())), len(rows) - owned.total(), moving, int(rows.token.sum()))
+
+
+@dataclass(frozen=True, slots=True)
 class CrawlActivity:
     """How the work goes."""
 
     workers: list[RegisteredWorker]
     """Those that said something lately."""
+    buckets: BucketFacts
     orphaned: dict[str, int]
     """Leases of workers that do not answer any more, by worker."""
     misdated: int
@@ -119,6 +143,7 @@ def work_facts(place: Workspace, store: Store, now: float) -> CrawlActivity:
     urls = store.urls(failing.page)
     return CrawlActivity(
         workers=workers,
+        buckets=bucket_facts(store),
         misdated=store.misdated().visits,
         orphaned=_orphaned(place, store, {one.worker for one in workers}),
         visits_last_hour=int((recent.time > now - HOUR).sum()),
@@ -148,6 +173,7 @@ def work_rows(work: CrawlActivity, now: float) -> list[tuple[str, str]]:
     return [
         ("late", late),
         ("workers", _workers(work.workers, now)),
+        *_buckets(work),
         *_orphans(work.orphaned),
         *_misdated(work.misdated),
         ("last hour", counted(work.visits_last_hour, "visit")),
@@ -192,6 +218,36 @@ def _workers(workers: list[RegisteredWorker], now: float) -> str:
     ]
     more = len(workers) - len(named)
     return "; ".join(named) + (f"; {more} more" if more else "")
+
+
+def _buckets(work: CrawlActivity) -> list[tuple[str, str]]:
+    """Who owns what, where there is more than one worker or some buckets of a running crawl have no owner."""
+    known = work.buckets
+    if not known.owned or (len(known.owned) == 1 and not known.free):
+        return []
+    named = [f"{worker} {count:,}" for worker, count in list(known.owned.items())[:_NAMED]]
+    more = len(known.owned) - len(named)
+    parts = [", ".join(named) + (f" and {more} more" if more else "")]
+    parts += [f"{known.moving:,} moving"] if known.moving else []
+    parts += [f"{known.free:,} without an owner"] if known.free else []
+    return [("buckets", "; ".join(parts))]
+
+
+def worker_columns(store: ScheduleStore, limit: int, now: float) -> tuple[Columns, str]:
+    """Every registered worker: what it does, the buckets of hosts that it owns, and whether it still reports."""
+    owned = bucket_facts(store).owned
+    every = registered_workers(store.controls())
+    some = every[:limit]
+    return {
+        "worker": [one.worker for one in some],
+        "state": ["silent" if not is_alive(one, now) else "paused" if one.paused else "running" for one in some],
+        "buckets": [owned.get(one.worker, 0) for one in some],
+        "visits": [one.visits for one in some],
+        "in_flight": [one.underway for one in some],
+        "leased": [one.in_hand for one in some],
+        "since": [one.since for one in some],
+        "reported": [one.at for one in some],
+    }, how_many(len(every), limit)
 
 
 def _paused(work: CrawlActivity) -> str:

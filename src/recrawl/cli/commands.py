@@ -84,7 +84,7 @@ COMMAND_SPECS = (
     CommandSpec(
         "list",
         "operate.status_commands:listing",
-        "List pages, hosts, visits, due or failing pages, misdated visits, or noise.",
+        "List pages, hosts, visits, due or failing pages, misdated visits, noise, or workers.",
     ),
     CommandSpec("noise", "operate.host_commands:app", "Reset the learned noise of a host."),
     CommandSpec("rates", "analyse.rates_command:rates", "Estimate change rates, with intervals."),

@@ -31,6 +31,7 @@ from recrawl.model.captures import RobotsCopies, RobotsCopy
 from recrawl.store.browse import HostCounts, PageQuery, PageRows
 from recrawl.store.recording import AheadOfClock, MisdatedVisits
 from recrawl.store.store_values import (
+    BucketRows,
     CaptureColumns,
     CaptureEnds,
     CaptureRecord,
@@ -110,8 +111,12 @@ class VisitFacts(TypedDict, total=False):
     """Links that were seen: see :meth:`Store.record_links`."""
     worker: str | None
     """The worker whose leases on these pages end, and its reservations of hosts where it has no other lease. If it
-    lost the lease, another worker may have visited the page since. Then the visit and its capture are stored without
-    a verdict; the state of the page, its links and its due time stay."""
+    lost the lease, or the bucket of the page changed hands since (:meth:`ScheduleStore.buckets`), another worker may
+    have visited the page. Then the visit and its capture are stored without a verdict; the state of the page, its
+    links and its due time stay."""
+    tokens: IntArray | None
+    """The token of the lease under which each visit was made (:attr:`LeasedPages.token`), or 0. A lease with another
+    token is not the one of the visit, which then counts as one whose lease was lost."""
     on_lost: Callable[[IntArray], object] | None
     """Receives the pages whose leases were lost that way, if there are any; again if the call is repeated."""
     host_ready: FloatArray | None
@@ -195,14 +200,14 @@ class ScheduleStore(PageTable, RobotsCopies, Protocol):
         ...
 
     def lease(  # noqa: PLR0913 - worker, time and limits
-        self, worker: str, now: float, limit: int, *, per_host: int = 1, ttl: float, share: tuple[int, int] = (0, 1)
+        self, worker: str, now: float, limit: int, *, per_host: int = 1, ttl: float, owned: bool = False
     ) -> LeasedPages:
         """Lease at most ``limit`` pages with due <= now, earliest first, for ``ttl`` seconds.
 
         Never a page of a host that pauses (``ready_at > now``) or that any worker holds, this one included: a host can
         be leased from again when every lease on it was recorded, returned or has expired. At most ``per_host`` pages of
-        one host. Expired leases are dropped first. ``share`` is the index of this worker and the number of workers:
-        each takes other hosts (by id modulo that number), and none waits for the others.
+        one host. Expired leases are dropped first. With ``owned``, only pages of hosts in buckets that this worker
+        owns and that have no heir; the leases are void once the bucket changes hands.
         """
         ...
 
@@ -227,7 +232,7 @@ class ScheduleStore(PageTable, RobotsCopies, Protocol):
         ...
 
     def release_worker(self, worker: str, now: float, *, pause: float, unless: tuple[str, str] | None = None) -> int:
-        """Free all leases of a dead worker, and its reservations of hosts; return the number of leases.
+        """Free all leases of a dead worker, its reservations of hosts and its buckets; return the number of leases.
 
         Nobody knows when it last requested its hosts: each pauses as long as it asks for, and at least ``pause``
         seconds from ``now``. With ``unless``, the name and the value of a control, nothing happens (-1) if that control
@@ -254,6 +259,8 @@ class ScheduleStore(PageTable, RobotsCopies, Protocol):
     def drop_leases(self, now: float, pause: float) -> int:
         """End all leases and host reservations of all workers, and remove all workers; return the number of leases.
 
+        Nobody owns a bucket afterwards.
+
         For a copy of a store, where no worker runs. Reserved hosts pause for ``pause`` seconds, or as long as they ask
         for: they may have been requested just before.
         """
@@ -279,8 +286,48 @@ class ScheduleStore(PageTable, RobotsCopies, Protocol):
         """The number of due pages, and since when. The cost depends on the due pages, not on all pages."""
         ...
 
-    def next_due(self) -> float:
-        """The earliest time at which ``lease`` could return something; ``inf`` if nothing is scheduled."""
+    def next_due(self, owner: str | None = None) -> float:
+        """The earliest time at which ``lease`` could return something; ``inf`` if nothing is scheduled.
+
+        With ``owner``, in the buckets of that worker.
+        """
+        ...
+
+    def buckets(self) -> BucketRows:
+        """All 1,024 buckets with their owners.
+
+        Every host is in one bucket, by its registered domain (:func:`recrawl.urls.bucket_of`). A worker that shares
+        the store with others leases only from its own buckets. Each change of hands raises the token of a bucket.
+        """
+        ...
+
+    def claim_buckets(self, worker: str, buckets: IntArray, now: float) -> int:
+        """Take those of these buckets that nobody owns; return their number.
+
+        An owner that does not report as a worker (the control ``worker NAME``) owns nothing.
+        """
+        ...
+
+    def plan_moves(
+        self, worker: str, buckets: IntArray, heirs: Sequence[str], now: float, *, kept: IntArray | None = None
+    ) -> int:
+        """Name the heir of each of these buckets of this worker: no page of them is leased until they change hands.
+
+        ``kept`` are buckets of this worker that have no heir any more. Returns how many buckets got another heir.
+        """
+        ...
+
+    def hand_over(self, worker: str, now: float, *, patience: float) -> int:
+        """Give buckets of this worker to their heirs; return their number.
+
+        Only where it has no lease on a page of the bucket, or where the heir was named ``patience`` seconds ago. In
+        that case a host with a lease stays reserved until the lease ends, and its visit counts as one whose lease was
+        lost.
+        """
+        ...
+
+    def release_buckets(self, worker: str, now: float) -> int:
+        """Give up all buckets of this worker, for their heirs or for nobody; return their number."""
         ...
 
     def soon_free(self, now: float, pause: float) -> float:

@@ -29,7 +29,7 @@ from recrawl.store.engine.database import Database, DatabaseSession
 from recrawl.store.engine.statements import NOT_HELD
 from recrawl.store.history import LOOK, MISDATED, SEGMENT_VISITS, WITHDRAWN
 from recrawl.store.store_values import CaptureColumns, CaptureRecord
-from recrawl.urls import surt
+from recrawl.urls import bucket_of, surt
 
 EXAMPLES = 5
 """Faults of a kind that are named."""
@@ -272,6 +272,8 @@ def check_derived(
             for check in checks:
                 _run(database, check, span, tally, repair=repair)
         tell(work, len(parts), len(parts))
+    for span in _ranges(last_host or 0):
+        _check_buckets(database, span, tally, repair=repair)
     for done, span in enumerate(ranges):
         tell("keys and visits of pages", done, len(ranges))
         _check_keys(database, span, tally, repair=repair)
@@ -511,6 +513,19 @@ def _check_keys(database: Database, span: Span, tally: InconsistencyCounts, *, r
     tally.add("page_hash", [url for page, (url, _) in wrong.items() if page not in free])
 
 
+def _check_buckets(database: Database, span: Span, tally: InconsistencyCounts, *, repair: bool) -> None:
+    """The bucket of a host is that of its registered domain. A newer public suffix list may have changed a few."""
+    rows = database.read(
+        lambda session: session.rows("SELECT id, name, bucket FROM host WHERE id > $1 AND id <= $2", *span)
+    )
+    wrong = {host: name for host, name, bucket in rows if bucket_of(name) != bucket}
+    if wrong and repair:
+        right = np.array([bucket_of(name) for name in wrong.values()], np.int64)
+        hosts = np.array(list(wrong), np.int64)
+        database.write(lambda session: session.apply(session.statements.set_bucket, hosts, right))
+    tally.add("host_bucket", list(wrong.values()), repaired=repair)
+
+
 # -- for those who walk over all captures, and for copies -----------------------------------------
 
 
@@ -561,6 +576,7 @@ class SqlChecks:
         def work(session: DatabaseSession) -> int:
             session.run(session.statements.checks.rest_held_hosts, now, pause)
             session.run(f"UPDATE host SET held_by = NULL, held_until = {NOT_HELD} WHERE held_by IS NOT NULL")
+            session.run(session.statements.disown_buckets, now)
             session.run("UPDATE control SET value = NULL, changed = $1 WHERE name LIKE $2", now, f"{_WORKER}%")
             return session.run("DELETE FROM lease")
 

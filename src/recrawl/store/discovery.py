@@ -13,7 +13,7 @@ from recrawl.store.engine.database import DatabaseSession
 from recrawl.store.engine.statements import NOT_HELD
 from recrawl.store.learned_state import from_row, no_validators
 from recrawl.store.store_values import HostRows
-from recrawl.urls import Address, address, surt
+from recrawl.urls import Address, address, bucket_of, surt
 
 NO_PAGE = -1
 """The id of what is not a page: a URL that is not http(s)."""
@@ -98,7 +98,7 @@ def _add_hosts(session: DatabaseSession, names: list[str]) -> dict[str, int]:
     if not new:
         return found
     starts = (np.full(len(new), value) for value in (0.0, 0.0, NOT_HELD, np.inf))
-    session.apply(session.statements.add_hosts, new, *starts)
+    session.apply(session.statements.add_hosts, new, *starts, np.array([bucket_of(name) for name in new], np.int16))
     return found | dict(session.rows(session.statements.known_hosts, new))
 
 
@@ -174,8 +174,8 @@ def hosts(session: DatabaseSession, ids: IntArray | None) -> HostRows:
         rows = session.rows(session.statements.hosts_all)
     else:
         rows = session.rows(session.statements.hosts_some, ids) if len(ids) else []
-    number, name, ready_at, delay, next_due, paused, checks, lies, restless = (
-        zip(*rows, strict=True) if rows else ((),) * 9
+    number, name, ready_at, delay, next_due, paused, checks, lies, restless, bucket = (
+        zip(*rows, strict=True) if rows else ((),) * 10
     )
     return HostRows(
         np.array(number, np.int64),
@@ -187,4 +187,5 @@ def hosts(session: DatabaseSession, ids: IntArray | None) -> HostRows:
         np.array(checks, np.int64),
         np.array(lies, np.int64),
         np.array(restless, np.int64),
+        np.array(bucket, np.int64),
     )

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from recrawl.model import FloatArray, IntArray
+from recrawl.model import AnyArray, FloatArray, IntArray
+from recrawl.store import bucket_ownership
 from recrawl.store.engine.database import DatabaseSession
 from recrawl.store.learned_state import from_row
 from recrawl.store.store_values import DueBacklog, DuePages, HostHold, LeasedPages
@@ -22,27 +23,35 @@ _DUE = np.dtype([("page", np.int64), ("host", np.int64), ("due", np.float64)])
 _DUE_OF_PAGE = np.dtype([("page", np.int64), ("due", np.float64)])
 _HOST_OF_PAGE = np.dtype([("page", np.int64), ("host", np.int64)])
 _ID = np.dtype([("id", np.int64)])
+_TOKEN = np.dtype([("host", np.int64), ("token", np.int64)])
 
 
 def lease(  # noqa: PLR0913 - as the store's own call
-    session: DatabaseSession, worker: str, now: float, limit: int, *, per_host: int, ttl: float, share: tuple[int, int]
+    session: DatabaseSession, worker: str, now: float, limit: int, *, per_host: int, ttl: float, owned: bool
 ) -> LeasedPages:
     """Take the pages that are due, earliest first. O(limit log pages), however many pages and hosts there are."""
     expire(session, now)
-    rank, workers = share
-    ready = session.table(_ID, session.statements.ready_hosts, now, workers, rank, limit)["id"]
+    if owned:
+        ready = session.table(_ID, session.statements.ready_hosts_owned, now, worker, limit)["id"]
+        tokens = _tokens(session, worker, ready)
+        ready = tokens["host"]  # a bucket may have changed hands between the two statements
+    else:
+        ready = session.table(_ID, session.statements.ready_hosts, now, limit)["id"]
+        tokens = np.zeros(len(ready), _TOKEN)
     if not len(ready):
-        return LeasedPages(ready, ready, np.empty(0), [], [])
-    due = session.table(_DUE, session.statements.first_due, ready, now, per_host)
+        return LeasedPages(ready, ready, np.empty(0), [], [], ready)
+    due = session.table(_DUE, session.statements.first_due, np.ascontiguousarray(ready), now, per_host)
     due = due[np.lexsort((due["page"], due["due"]))][:limit]
     page, host = np.ascontiguousarray(due["page"]), np.ascontiguousarray(due["host"])
     until = now + ttl
-    session.apply(session.statements.add_leases, page, host, [worker] * len(page), np.full(len(page), until))
-    session.run(session.statements.hold_hosts, worker, until, np.unique(host))
+    hosts = np.unique(host)
+    token = tokens["token"][np.searchsorted(ready, host)] if owned else np.zeros(len(page), np.int64)
+    session.apply(session.statements.add_leases, page, host, [worker] * len(page), np.full(len(page), until), token)
+    session.run(session.statements.hold_hosts, worker, until, hosts)
     rows = session.rows(session.statements.leased_pages, page)
     known = {number: (url, from_row(rest)) for number, url, *rest in rows}
     urls, validators = zip(*(known[number] for number in page.tolist()), strict=True)
-    return LeasedPages(page, host, np.ascontiguousarray(due["due"]), list(urls), list(validators))
+    return LeasedPages(page, host, np.ascontiguousarray(due["due"]), list(urls), list(validators), token)
 
 
 def renew(session: DatabaseSession, worker: str, now: float, ttl: float, pages: IntArray | None) -> int:
@@ -71,7 +80,7 @@ def hold_host(session: DatabaseSession, worker: str, host: int, now: float, ttl:
     if not rows:  # all its pages are ours
         return HostHold(-np.inf)
     page = np.array([rows[0][0]], np.int64)
-    session.apply(session.statements.add_leases, page, hosts, [worker], np.array([now + ttl]))
+    session.apply(session.statements.add_leases, page, hosts, [worker], np.array([now + ttl]), np.zeros(1, np.int64))
     session.run(session.statements.hold_hosts, worker, max(now + ttl, held_until if held_by else -np.inf), hosts)
     return HostHold(-np.inf, int(page[0]))
 
@@ -115,19 +124,29 @@ def give_back(session: DatabaseSession, worker: str, pages: IntArray, hosts: Int
 
     Returns the pages whose leases were still the worker's, in any order.
     """
+    return end_leases(session, worker, pages, hosts)[0]
+
+
+def end_leases(session: DatabaseSession, worker: str, pages: IntArray, hosts: IntArray) -> tuple[IntArray, IntArray]:
+    """As :func:`give_back`; return the pages and the token of each lease, -1 if its bucket changed hands since."""
     if not len(pages):
-        return pages
-    dropped = session.rows(session.statements.drop_leases, worker, pages)
+        return pages, pages
+    dropped = np.array(session.rows(session.statements.drop_leases, worker, pages), np.int64).reshape(-1, 2)
     session.run(session.statements.release_hosts, worker, hosts)
-    return np.array([page for (page,) in dropped], np.int64)
+    return np.ascontiguousarray(dropped[:, 0]), np.ascontiguousarray(dropped[:, 1])
 
 
 def release_worker(session: DatabaseSession, worker: str, now: float, pause: float) -> int:
-    """Drop all leases and holds of a worker that died. Its hosts rest first: nobody knows when it last asked them."""
+    """Drop all leases and holds of a worker that died, and free its buckets.
+
+    Its hosts rest first: nobody knows when it last asked them. They are locked before its buckets, so a visit that it
+    is recording at this moment is recorded in its own time.
+    """
     held = session.table(_ID, session.statements.hosts_held_by, worker)["id"]
     if len(held):
         session.rows(session.statements.lock_hosts, np.ascontiguousarray(held))
         session.run(session.statements.rest_held, now, pause, worker)
+    bucket_ownership.release(session, worker, now)
     return session.run(session.statements.drop_leases_of, worker)
 
 
@@ -180,16 +199,26 @@ def backlog(session: DatabaseSession, now: float) -> DueBacklog:
     return DueBacklog(int(due), int(due) - int(awake), first, int(resting))
 
 
-def next_due(session: DatabaseSession) -> float:
-    """The earliest time at which a lease could return something. One index look-up."""
-    [(wake,)] = session.rows(session.statements.next_wake)
-    return float("inf") if wake is None else float(wake)
+def next_due(session: DatabaseSession, owner: str | None) -> float:
+    """The earliest time at which a lease could return something. One index look-up, if the first host is its own."""
+    if owner is None:
+        [(wake,)] = session.rows(session.statements.next_wake)
+        return float("inf") if wake is None else float(wake)
+    rows = session.rows(session.statements.next_wake_owned, owner)
+    return float(rows[0][0]) if rows else float("inf")
 
 
 def soon_free(session: DatabaseSession, now: float, pause: float) -> float:
     """When the first host can be leased from that has a page due and is at most between two requests."""
     [(wake,)] = session.rows(session.statements.live.soon_free, now, pause)
     return float("inf") if wake is None else float(wake)
+
+
+def _tokens(session: DatabaseSession, worker: str, hosts: IntArray) -> AnyArray:
+    """Those of these hosts whose buckets the worker owns, ascending, and the tokens of the buckets."""
+    if not len(hosts):
+        return np.empty(0, _TOKEN)
+    return session.table(_TOKEN, session.statements.tokens_of_hosts, np.ascontiguousarray(hosts), worker)
 
 
 def _hosts(session: DatabaseSession, pages: IntArray) -> IntArray:

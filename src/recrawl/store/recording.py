@@ -281,6 +281,7 @@ def record(  # noqa: C901, PLR0912, PLR0913 - the parts of one transaction, each
     captures: Sequence[CaptureRecord] | None = None,
     links: LinksSeen | None = None,
     worker: str | None = None,
+    tokens: IntArray | None = None,
     host_ready: FloatArray | None = None,
     site: SiteProgress | None = None,
     learned_facts: LearnedFacts | None = None,
@@ -289,7 +290,13 @@ def record(  # noqa: C901, PLR0912, PLR0913 - the parts of one transaction, each
     behind_until: float = 0.0,
 ) -> None:
     """Append visits and everything that follows from them."""
-    for name, column in (("due", due), ("validators", validators), ("host_ready", host_ready), ("reasons", reasons)):
+    for name, column in (
+        ("due", due),
+        ("validators", validators),
+        ("tokens", tokens),
+        ("host_ready", host_ready),
+        ("reasons", reasons),
+    ):
         if column is not None and len(column) != len(visits):
             msg = f"{name} has {len(column)} entries for {len(visits)} visits"
             raise ValueError(msg)
@@ -305,7 +312,7 @@ def record(  # noqa: C901, PLR0912, PLR0913 - the parts of one transaction, each
     if host_ready is not None:
         page_leases.keep_away(session, visits.page, host_ready)
     if worker is not None:
-        ours = page_leases.give_back(session, worker, visits.page[latest], hosts)
+        ours = _still_ours(session, worker, visits.page[latest], hosts, None if tokens is None else tokens[latest])
         kept = np.isin(visits.page, ours)
         if not kept.all():
             _keep_lost(session, visits.take(~kept), on_lost, behind_until)
@@ -326,6 +333,23 @@ def record(  # noqa: C901, PLR0912, PLR0913 - the parts of one transaction, each
         page_leases.set_due(session, visits.page[latest], due[latest], hosts)
     if learned_facts is not None:
         learned_state.add(session, visits.page, learned_facts)
+
+
+def _still_ours(
+    session: DatabaseSession, worker: str, pages: IntArray, hosts: IntArray, tokens: IntArray | None
+) -> IntArray:
+    """End the leases of a worker on distinct pages; return the pages whose leases were valid.
+
+    Valid is a lease whose bucket the worker has owned ever since. With ``tokens`` it must also be the lease under which
+    the page was visited: the worker may have lost the bucket, got it back and leased the page again.
+    """
+    page, token = page_leases.end_leases(session, worker, pages, hosts)
+    valid = token >= 0
+    if tokens is not None and len(page):
+        order = np.argsort(pages)
+        visited = tokens[order][np.searchsorted(pages[order], page)]
+        valid &= (visited == 0) | (visited == token)
+    return page[valid]
 
 
 def add_captures(session: DatabaseSession, captures: Sequence[CaptureRecord]) -> int:

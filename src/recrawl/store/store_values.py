@@ -336,13 +336,34 @@ class LeasedPages:
     url: list[str]
     validators: list[Validators]
     """What to send in a conditional request."""
+    token: IntArray
+    """The token of the bucket when the page was leased; 0 if it was leased without regard to buckets."""
 
     def __len__(self) -> int:
         return len(self.page)
 
     def take(self, some: slice) -> LeasedPages:
         """Some of them."""
-        return LeasedPages(self.page[some], self.host[some], self.due[some], self.url[some], self.validators[some])
+        return LeasedPages(
+            self.page[some], self.host[some], self.due[some], self.url[some], self.validators[some], self.token[some]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BucketRows:
+    """All buckets as columns; the place is the number of the bucket."""
+
+    owner: list[str | None]
+    """The worker that leases pages of its hosts."""
+    heir: list[str | None]
+    """The worker that gets the bucket once its owner has ended what is under way."""
+    token: IntArray
+    """How often the bucket changed hands: the fencing token of leases."""
+    since: FloatArray
+    """When it changed hands or got its heir, seconds since the epoch; 0 if never."""
+
+    def __len__(self) -> int:
+        return len(self.owner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,6 +399,8 @@ class HostRows:
     """How often the validators had not changed then, so that the host would have answered 304."""
     restless: IntArray
     """How often the page had not changed, although the host reports a modification just now."""
+    bucket: IntArray
+    """The bucket of its registered domain: see :func:`recrawl.urls.bucket_of`."""
 
     def __len__(self) -> int:
         return len(self.id)

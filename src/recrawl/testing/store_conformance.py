@@ -109,6 +109,31 @@ class StoreConformance:
             assert len(store.lease("one", 10.0, 9, ttl=60.0)) == 0
             assert len(store.lease("one", 20.0, 9, ttl=60.0)) == 1
 
+    def test_a_worker_leases_from_its_buckets_until_they_change_hands(self) -> None:
+        """Schedule: a bucket has one owner, and a lease under an older token is void."""
+        with self._new() as (store, _):
+            pages = store.discover(_URLS[:1], 0.0)
+            bucket = store.hosts(store.pages(pages).host).bucket
+            for worker in ("one", "two"):
+                store.set_control(f"worker {worker}", "{}", 0.0)
+            assert len(store.lease("one", 1.0, 9, ttl=60.0, owned=True)) == 0
+            assert store.claim_buckets("one", bucket, 1.0) == 1
+            assert store.claim_buckets("two", bucket, 1.0) == 0
+            leased = store.lease("one", 2.0, 9, ttl=60.0, owned=True)
+            assert leased.page.tolist() == pages.tolist()
+            assert leased.token.tolist() == store.buckets().token[bucket].tolist()
+            assert store.plan_moves("one", bucket, ["two"], 3.0) == 1
+            assert store.hand_over("one", 4.0, patience=9.0) == 0
+            assert store.hand_over("one", 12.0, patience=9.0) == 1
+            assert store.buckets().owner[int(bucket[0])] == "two"
+            store.record(Visits.of(pages, [12.0]), due=np.array([1e6]), worker="one", tokens=leased.token)
+            assert store.due(pages).tolist() == [0.0]
+            assert store.lease("two", 13.0, 9, ttl=60.0, owned=True).page.tolist() == pages.tolist()
+            assert store.release_worker("two", 14.0, pause=0.0) == 1
+            assert store.buckets().owner[int(bucket[0])] is None
+            assert store.claim_buckets("one", bucket, 15.0) == 1
+            assert store.release_buckets("one", 16.0) == 1
+
     def test_captures_are_found_by_page_and_time(self) -> None:
         """Capture index: each once."""
         with self._new() as (store, _):

@@ -110,6 +110,7 @@ recrawl list failing --host example.org          errors and the next attempts
 recrawl list visits --host example.org --limit 100
 recrawl list misdated                            visits made while the clock was wrong
 recrawl list noise --host example.org            parts of its pages that are not compared
+recrawl list workers                             who runs, and the buckets that each owns
 recrawl list pages --json --limit 100000
 recrawl list failing --csv                       for a spreadsheet
 """
@@ -128,12 +129,14 @@ class ListKind(enum.StrEnum):
     FAILING = "failing"
     MISDATED = "misdated"
     NOISE = "noise"
+    WORKERS = "workers"
 
 
 _SPARE = {
     ListKind.PAGES: ("discovered", "importance"),
     ListKind.HOSTS: ("ready_at", "lies", "delay", "masked"),
     ListKind.NOISE: ("part", "position"),
+    ListKind.WORKERS: ("since", "leased"),
     ListKind.VISITS: ("seconds", "size"),
     ListKind.MISDATED: ("seconds", "size"),
     ListKind.FAILING: ("since", "last_try", "quarantined"),
@@ -141,7 +144,7 @@ _SPARE = {
 """Columns that are dropped in a narrow terminal, the least important first."""
 
 
-def listing(  # noqa: C901, PLR0913 - one argument an option, one case a table
+def listing(  # noqa: C901, PLR0912, PLR0913 - one argument an option, one case a table
     what: Annotated[ListKind, typer.Argument(help="Kind of list.")] = ListKind.PAGES,
     host: HostOption = None,
     *,
@@ -151,7 +154,7 @@ def listing(  # noqa: C901, PLR0913 - one argument an option, one case a table
     csv_output: CsvOption = False,
     assignments: SetOption = None,
 ) -> None:
-    """List pages, hosts, visits, due or failing pages, misdated visits, or noise.
+    """List pages, hosts, visits, due or failing pages, misdated visits, noise, or workers.
 
     pages: observations, changes, the last change, and the next visit. hosts: the pause between requests, the next
     request, whether the host is paused, failing pages, pages forbidden by robots.txt, masked noise parts, and the
@@ -164,11 +167,11 @@ def listing(  # noqa: C901, PLR0913 - one argument an option, one case a table
 
     noise: parts of pages that are not compared because they differed between two requests moments apart, with their
     place, their last archived text, the kind and position of the difference, and the share of recent confirmations that
-    differed.
+    differed. workers: the workers that share the store, and how many of the 1,024 buckets of hosts each owns.
     """
     from recrawl.app.display import rows_of
     from recrawl.app.rates.belief_table import host_id
-    from recrawl.app.status import due, failing, hosts, how_many, noise_rows
+    from recrawl.app.status import due, failing, hosts, how_many, noise_rows, worker_columns
     from recrawl.cli.tables import print_columns, print_csv, print_json
     from recrawl.crawl.clock import RealClock
     from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
@@ -195,6 +198,8 @@ def listing(  # noqa: C901, PLR0913 - one argument an option, one case a table
             case ListKind.NOISE:
                 columns, total = noise_rows(store, ArchivedBytes(place.warc, imported_into(store)), chosen, limit)
                 more = how_many(total, limit)
+            case ListKind.WORKERS:
+                columns, more = worker_columns(store, limit, now)
     if json_output:
         print_json(rows_of(columns))
     elif csv_output:

@@ -78,6 +78,10 @@ class CrawlStats:
     """Events logged since the run started, by level."""
     resting: int = 0
     """Due pages on hosts that may not be requested yet."""
+    buckets: int = 0
+    """Buckets of hosts that this worker owns."""
+    bucket_moves: int = 0
+    """Buckets that this worker claimed or handed over since the run started."""
     masked: int = 0
     """Parts of pages that are masked as noise, on the hosts in this worker's memory."""
 
@@ -131,6 +135,8 @@ class StatsCollector:
             fits=self.scheduler.fits,
             archived=self.archive.written,
             masked=self.masked(),
+            buckets=run_control.buckets.owned,
+            bucket_moves=run_control.buckets.claimed + run_control.buckets.handed_over,
             events={str(level): count for level, count in self.log.counts.items()},
         )
 
@@ -140,6 +146,7 @@ _SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 WORKER_GAUGES = {
     "requests_underway": "Requests for pages that run.",
     "leased_pages": "Pages leased by this worker that are not asked for yet.",
+    "buckets": "Buckets of hosts that this worker owns, of 1,024.",
     "hosts_resting": "Hosts that this worker may not ask at this moment.",
     "budget_left_visits": "Visits that the budget allows this worker at this moment.",
     "masked_parts": "Parts of pages that are masked as learned noise, on the hosts that this worker has at hand.",
@@ -164,6 +171,7 @@ STORE_GAUGES = {
 """Of the whole store, by name without ``recrawl_``. The worker that started first reports them, if known."""
 COUNTERS = {
     "archive_bytes": "Bytes written to archive files.",
+    "bucket_moves": "Buckets of hosts that this worker claimed or handed over.",
     "fits": "Fits of the policy to the budget.",
 }
 """Totals since the run started; the names get ``recrawl_`` and ``_total``."""
@@ -235,7 +243,8 @@ class Metrics:
         if not self.health.is_stale(at):
             yield from self._of_worker(stats)
             yield from self._of_store(stats)
-        for name, count in {"archive_bytes": stats.archived, "fits": stats.fits}.items():
+        totals = {"archive_bytes": stats.archived, "bucket_moves": stats.bucket_moves, "fits": stats.fits}
+        for name, count in totals.items():
             yield self._core.CounterMetricFamily(f"recrawl_{name}", COUNTERS[name], value=count)
         events = self._core.CounterMetricFamily("recrawl_events", "Events logged, or left out.", labels=("level",))
         for level, count in stats.events.items():
@@ -255,6 +264,7 @@ class Metrics:
         values = {
             "requests_underway": stats.underway,
             "leased_pages": stats.in_hand,
+            "buckets": stats.buckets,
             "hosts_resting": stats.hosts_resting,
             "masked_parts": stats.masked,
             "budget_left_visits": math.inf if stats.left is None else stats.left,

@@ -7,12 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
+from recrawl.crawl.control.bucket_owner import BucketOwner
 from recrawl.crawl.control.json_log import JsonLinesLog
 from recrawl.crawl.control.runtime_limits import LimitsWatcher, RuntimeLimits, SharedBudget
 from recrawl.crawl.control.worker_registry import REPORT_EVERY, RegisteredWorker, WorkerRegistry
 from recrawl.crawl.visit.change_classifier import ChangeClassifier
 from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
 from recrawl.schedule.politeness.host_politeness import Politeness
+from recrawl.store.base import ScheduleStore
 
 _A_WHILE = 2 * REPORT_EVERY
 """Seconds after which a budget that allows no visit counts as spent."""
@@ -54,8 +58,13 @@ class RunControl(Protocol):
         ...
 
     @property
-    def share(self) -> tuple[int, int]:
-        """The index of this worker, from 0, and the number of live workers."""
+    def workers(self) -> int:
+        """The number of live workers, this one included."""
+        ...
+
+    @property
+    def owns_buckets(self) -> bool:
+        """Whether this worker visits only the hosts of its own buckets."""
         ...
 
     def begin(self, now: float) -> None:
@@ -110,7 +119,8 @@ class NoRunControl:
     update_at = math.inf
     paused = False
     resting: frozenset[int] = frozenset()
-    share = (0, 1)
+    workers = 1
+    owns_buckets = False
     was_silent = False
 
     def __init__(self, concurrency: int) -> None:
@@ -153,7 +163,9 @@ class NoRunControl:
 
 
 class StoreRunControl:
-    """Controlled by the store: limits, the shared budget, and the worker registry."""
+    """Controlled by the store: limits, the shared budget, the worker registry and the buckets of this worker."""
+
+    owns_buckets = True
 
     def __init__(  # noqa: PLR0913 - the parts it controls, and those it reads
         self,
@@ -163,19 +175,26 @@ class StoreRunControl:
         controls: LimitsWatcher,
         budget: SharedBudget,
         registry: WorkerRegistry,
+        buckets: BucketOwner,
+        hosts: ScheduleStore,
         scheduler: RevisitScheduler,
         politeness: Politeness,
         classifier: ChangeClassifier,
         log: JsonLinesLog,
         on_report: Callable[[], object] = lambda: None,
     ) -> None:
-        """``orders`` are the initial limits; ``on_report`` is called at each report to the worker registry."""
+        """``orders`` are the initial limits; ``on_report`` is called at each report to the worker registry.
+
+        ``hosts`` is where pauses of hosts are stored before others may request them.
+        """
         self._on_call = on_report
         self._worker = worker
         self._orders = orders
         self._controls = controls
         self._budget = budget
         self._registry = registry
+        self.buckets = buckets
+        self._hosts = hosts
         self._scheduler = scheduler
         self._politeness = politeness
         self._classifier = classifier
@@ -188,8 +207,8 @@ class StoreRunControl:
 
     @property
     def update_at(self) -> float:
-        """The next read of the controls, or the next report to the worker registry."""
-        return min(self._controls.read_at, self._report_at)
+        """The next read of the controls, report to the worker registry, or check of moving buckets."""
+        return min(self._controls.read_at, self._report_at, self.buckets.check_at)
 
     @property
     def paused(self) -> bool:
@@ -220,12 +239,6 @@ class StoreRunControl:
         mine = (self._since, self._worker)
         return self._is_known and all(mine < (one.since, one.worker) for one in self._registry.others)
 
-    @property
-    def share(self) -> tuple[int, int]:
-        """By the names in the registry."""
-        names = sorted([self._worker, *(one.worker for one in self._registry.others)])
-        return names.index(self._worker), len(names)
-
     def begin(self, now: float) -> None:
         """Compute what is left of the budget from the visits in the store; apply the controls in force."""
         self._since, self._visits, self._report_at = now, 0, -math.inf
@@ -236,7 +249,7 @@ class StoreRunControl:
     def update(self, now: float, load: WorkerLoad) -> bool:
         """Read the controls and report to the registry, each when it is time.
 
-        If a worker joined or left, it is time at once: one that joins waits for hosts, and one that left had some.
+        If a worker joined or left, it is time at once: one that joins waits for buckets, and one that left had some.
         """
         changed = self._read_controls(now)
         if now >= self._report_at:
@@ -246,7 +259,28 @@ class StoreRunControl:
             self._free_dead(now)
             self._budget.share(self._registry.others, load.uncounted, now, new=not self._is_known)
             self._is_known = True
+            changed |= self._balance(now)
+        self.buckets.hand_over(now)
         return changed
+
+    def _balance(self, now: float) -> bool:
+        """Take or give buckets; return whether some begin to move away, so that leased pages must be returned."""
+        before = self.buckets.owned
+        is_moving = self.buckets.balance([one.worker for one in self._registry.others], now)
+        if is_moving:
+            self._store_pauses(now)
+        if self.buckets.owned != before and self.workers > 1:
+            details = {"owned": self.buckets.owned, "before": before, "workers": self.workers}
+            self._log.event("control", "buckets taken or given", details=details)
+        return is_moving
+
+    def _store_pauses(self, now: float) -> None:
+        """Store the pauses of hosts that were requested without a visit, such as for robots.txt: others must know."""
+        hosts, ready = self._politeness.resting(now)
+        if len(hosts):
+            order = np.argsort(hosts)
+            known = self._hosts.hosts(hosts[order])
+            self._hosts.set_host(known.id, ready_at=np.maximum(known.ready_at, ready[order]))
 
     def room(self, now: float, underway: int) -> int:
         """What concurrency and budget allow."""
@@ -286,7 +320,10 @@ class StoreRunControl:
         return self._registry.was_silent
 
     def end(self, now: float) -> None:
-        """Remove the worker from the registry."""
+        """Give up the buckets, and remove the worker from the registry: others take them at once."""
+        if self._registry.others:
+            self._store_pauses(now)
+        self.buckets.leave(now)
         self._registry.leave(now)
 
     def _read_controls(self, now: float) -> bool:
@@ -342,6 +379,7 @@ class StoreRunControl:
             _finite(self._scheduler.policy.price),
             _finite(self._budget.left(now)),
             self.paused,
+            self.buckets.owned,
         )
 
 

@@ -117,6 +117,8 @@ class RegisteredWorker:
     left: float | None = None
     """Visits that the budget allows at this moment; ``None`` if it is only kept on average."""
     paused: bool = False
+    buckets: int = 0
+    """Buckets of hosts that it owns."""
 
 
 @dataclass(slots=True)

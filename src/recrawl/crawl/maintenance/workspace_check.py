@@ -91,6 +91,7 @@ KINDS = {
     "page_hash": FindingKind(Severity.WARNING, "a page cannot be found by its URL", _REPAIR),
     "page_key": FindingKind(Severity.WARNING, "the key of a page is not that of its URL"),
     "host_next_due": FindingKind(Severity.WARNING, "a host is due at another time than its first page", _REPAIR),
+    "host_bucket": FindingKind(Severity.WARNING, "a host is not in the bucket of its registered domain", _REPAIR),
     "host_ready_far": FindingKind(Severity.WARNING, "a host may not be asked for more than a month", _REPAIR),
     "lease_wrong": FindingKind(Severity.WARNING, "a lease is not covered by a hold on its host", _REPAIR),
     "lease_far": FindingKind(Severity.WARNING, "a lease ends much later than any lease does", _REPAIR),

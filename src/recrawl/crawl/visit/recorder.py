@@ -272,6 +272,7 @@ class Recorder:
             captures=group.captures,
             links=group.links,
             worker=self._worker,
+            tokens=np.array([visited.target.token for visited in group.batch], np.int64),
             host_ready=group.host_ready,
             reasons=_reasons(group.batch),
             learned_facts=group.learned_facts,

@@ -55,6 +55,8 @@ class VisitTarget:
     """The host of the page, while a redirect is followed to another host, which ``host`` is then."""
     repeats: int = 0
     """How often it was requested again since it was leased, because our own event loop was late."""
+    token: int = 0
+    """The token of its lease, which the store compares before it records the visit."""
 
     @property
     def asks(self) -> str:

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from recrawl.crawl.clock import RealClock
+from recrawl.crawl.control.bucket_owner import BucketOwner
 from recrawl.crawl.control.heritrix_log import HeritrixLog
 from recrawl.crawl.control.json_log import JsonLinesLog, Level, LogFile
 from recrawl.crawl.control.metrics import StatsCollector
@@ -221,6 +222,8 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
             controls=LimitsWatcher(store, orders),
             budget=SharedBudget(store, clock, misdated),
             registry=WorkerRegistry(store, worker, clock.elapsed),
+            buckets=BucketOwner(store, worker),
+            hosts=store,
             scheduler=scheduler,
             politeness=politeness,
             classifier=classifier,

@@ -416,7 +416,7 @@ class CrawlWorker:
             self.clock_was_set = is_step
             self._politeness.shift(now, moved)
             with suppress(StoreError):  # leases may be lost then, which is noticed at renewal
-                self._lease_pool.shift_clock(now, moved, self._pages_underway(), alone=self._run_control.share[1] == 1)
+                self._lease_pool.shift_clock(now, moved, self._pages_underway(), alone=self._run_control.workers == 1)
         if moved:
             self._log.event("schedule", "clock was set", level="warn", details={"seconds": moved})
         self._log_clock_doubt()
@@ -581,7 +581,7 @@ class CrawlWorker:
         with self._faults.contained():
             if self._run_control.update(now, self.load()):
                 self._return_pages(now)
-            self._visitor.share(self._run_control.share[1])
+            self._visitor.share(self._run_control.workers)
             if self._run_control.was_silent:
                 self._lease_pool.check_soon()
             self._no_controls_before = -math.inf
@@ -616,7 +616,9 @@ class CrawlWorker:
         """Renew our leases, and lease more due pages."""
         if now >= self._lease_pool.renew_at and (lost := self._ready_queue.renew(now, self._pages_underway())):
             self._log.event("schedule", "leases were lost", level="warn", details={"given_back": lost})
-        leased = self._lease_pool.lease(now, self._run_control.share) if self._may_lease() else None
+        if not self._may_lease():
+            return
+        leased = self._lease_pool.lease(now, self._run_control.workers, owned=self._run_control.owns_buckets)
         if leased is None:
             return
         try:

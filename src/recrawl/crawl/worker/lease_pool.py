@@ -88,37 +88,31 @@ class LeasePool:
         """Allow a lease call soon: the store may have pages for us."""
         self._ask_at = -math.inf
 
-    def lease(self, now: float, share: tuple[int, int] = (0, 1)) -> LeasedPages | None:
-        """Lease due pages if there is room and any are due.
+    def lease(self, now: float, workers: int = 1, *, owned: bool = False) -> LeasedPages | None:
+        """Lease due pages if there is room and any are due; with ``owned``, only of hosts in our own buckets.
 
-        ``share`` is our index and the number of workers. Each worker has its own hosts, so that a fast one does not
-        take all of them. A worker without work helps the others.
+        ``workers`` is the number of live workers, who may return hosts at any time.
         """
         if now < self.lease_at:
             return None
         room = min(self._size - len(self._targets), _AT_ONCE)
-        leased = self._ask(now, room, share)
-        if not (len(leased) or self._targets) and share[1] > 1:
-            leased = self._ask(now, max(room // share[1], 1), (0, 1))
+        leased = self._store.lease(self._worker, now, room, per_host=self._per_host, ttl=self._lease_time, owned=owned)
         if len(leased) < room:  # that is all there is for now
-            poll = self._poll if share[1] == 1 else _POLL  # others may return hosts at any time
-            ready_at = self._store.next_due()
+            poll = self._poll if workers == 1 else _POLL
+            ready_at = self._store.next_due(self._worker if owned else None)
             self._ask_at = min(max(ready_at, now + (_SOON if ready_at > now else _POLL)), now + poll)
         if not len(leased):
             return None
         self.renew_at = min(self.renew_at, now + self._lease_time * _RENEW_AFTER)
         return leased
 
-    def _ask(self, now: float, room: int, share: tuple[int, int]) -> LeasedPages:
-        return self._store.lease(self._worker, now, room, per_host=self._per_host, ttl=self._lease_time, share=share)
-
     def hold(
         self, leased: LeasedPages, known: Sequence[PageState | None], sources: Mapping[int, tuple[str, str]] = _NONE
     ) -> None:
         """Store leased pages with their state and access methods."""
         columns = zip(leased.page.tolist(), leased.host.tolist(), leased.url, leased.due.tolist(), known, strict=True)
-        for row in columns:
-            self._targets[row[0]] = VisitTarget(*row, source=sources.get(row[0]))
+        for row, token in zip(columns, leased.token.tolist(), strict=True):
+            self._targets[row[0]] = VisitTarget(*row, source=sources.get(row[0]), token=token)
 
     def take(self, page: int) -> VisitTarget:
         """Take a page out to visit it; its lease stays until the visit is recorded."""

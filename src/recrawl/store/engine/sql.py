@@ -28,6 +28,7 @@ from recrawl.model import (
 from recrawl.store import (
     archives,
     browse,
+    bucket_ownership,
     discovery,
     history,
     learned_state,
@@ -43,6 +44,7 @@ from recrawl.store.history import LOOK, VisitSelection, standing, standing_obser
 from recrawl.store.learned_state import SqlRobots
 from recrawl.store.recording import AheadOfClock, MisdatedVisits, check_known, noted
 from recrawl.store.store_values import (
+    BucketRows,
     CaptureColumns,
     CaptureEnds,
     CaptureRecord,
@@ -565,11 +567,11 @@ class SqlStore(SqlArchives, SqlCaptureIndex, SqlRobots, SqlChecks):
         return self._database.read(lambda session: recording.outlinks(session, pages))
 
     def lease(  # noqa: PLR0913 - who, when, and how much
-        self, worker: str, now: float, limit: int, *, per_host: int = 1, ttl: float, share: tuple[int, int] = (0, 1)
+        self, worker: str, now: float, limit: int, *, per_host: int = 1, ttl: float, owned: bool = False
     ) -> LeasedPages:
         """Lease pages that are due, earliest first."""
         return self._database.write(
-            lambda session: page_leases.lease(session, worker, now, limit, per_host=per_host, ttl=ttl, share=share),
+            lambda session: page_leases.lease(session, worker, now, limit, per_host=per_host, ttl=ttl, owned=owned),
             lasting=False,
         )
 
@@ -642,9 +644,38 @@ class SqlStore(SqlArchives, SqlCaptureIndex, SqlRobots, SqlChecks):
         """How much is due."""
         return self._database.read(lambda session: page_leases.backlog(session, now))
 
-    def next_due(self) -> float:
+    def next_due(self, owner: str | None = None) -> float:
         """The earliest time at which a lease could return something."""
-        return self._database.read(page_leases.next_due)
+        return self._database.read(lambda session: page_leases.next_due(session, owner))
+
+    def buckets(self) -> BucketRows:
+        """All buckets with their owners."""
+        return self._database.read(bucket_ownership.buckets)
+
+    def claim_buckets(self, worker: str, buckets: IntArray, now: float) -> int:
+        """Take buckets that nobody owns."""
+        return self._database.write(
+            lambda session: bucket_ownership.claim(session, worker, buckets, now), lasting=False
+        )
+
+    def plan_moves(
+        self, worker: str, buckets: IntArray, heirs: Sequence[str], now: float, *, kept: IntArray | None = None
+    ) -> int:
+        """Name the heirs of buckets."""
+        none = np.empty(0, np.int64) if kept is None else kept
+        return self._database.write(
+            lambda session: bucket_ownership.plan_moves(session, worker, buckets, heirs, none, now), lasting=False
+        )
+
+    def hand_over(self, worker: str, now: float, *, patience: float) -> int:
+        """Give buckets to their heirs."""
+        return self._database.write(
+            lambda session: bucket_ownership.hand_over(session, worker, now, patience), lasting=False
+        )
+
+    def release_buckets(self, worker: str, now: float) -> int:
+        """Give up all buckets of a worker."""
+        return self._database.write(lambda session: bucket_ownership.release(session, worker, now), lasting=False)
 
     def soon_free(self, now: float, pause: float) -> float:
         """When the first host is free that has a page due and only rests between two requests."""

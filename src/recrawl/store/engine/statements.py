@@ -492,7 +492,7 @@ _VISIT_TYPES = {
     "magnitude": "real",
 }
 _VISIT = ", ".join(VISIT_COLUMNS)
-_HOST = "id, name, ready_at, delay, next_due, paused, checks, lies, restless"
+_HOST = "id, name, ready_at, delay, next_due, paused, checks, lies, restless, bucket"
 _COMPARED = int(ChangeKind.LINKS_COMPARED)
 _LOOK = f"page, time, outcome, verdict, CASE WHEN new_internal >= 0 THEN kinds | {_COMPARED} ELSE kinds END AS kinds"
 _VALIDATOR_TYPES = {
@@ -621,6 +621,7 @@ class SqlStatements:
                 "delay": "float8",
                 "held_until": "float8",
                 "next_due": "float8",
+                "bucket": "smallint",
             },
             "ON CONFLICT (name) DO NOTHING",
         )
@@ -844,14 +845,20 @@ class SqlStatements:
         )
         self.due_of_pages = f"SELECT page, due FROM schedule WHERE page {among(1)} ORDER BY page"
         self.next_wake = "SELECT min(wake) FROM host WHERE paused = 0"
-        self.ready_hosts = (
-            "SELECT id FROM host WHERE paused = 0 AND next_due <= $1 AND wake <= $1 "
-            f"AND id - id / $2 * $2 = $3 ORDER BY next_due, id LIMIT $4 {dialect.lock_free}"
+        # A subquery in the condition, not a join: so hosts are read in the order of the index until there are enough.
+        owned = "(SELECT owner FROM bucket WHERE bucket.id = host.bucket AND heir IS NULL) = {}"
+        self.next_wake_owned = f"SELECT wake FROM host WHERE paused = 0 AND {owned.format('$1')} ORDER BY wake LIMIT 1"
+        ready = "SELECT id FROM host WHERE paused = 0 AND next_due <= $1 AND wake <= $1"
+        self.ready_hosts = f"{ready} ORDER BY next_due, id LIMIT $2 {dialect.lock_free}"
+        self.ready_hosts_owned = f"{ready} AND {owned.format('$2')} ORDER BY next_due, id LIMIT $3 {dialect.lock_free}"
+        self.tokens_of_hosts = (
+            "SELECT host.id, bucket.token FROM host JOIN bucket ON bucket.id = host.bucket "
+            f"WHERE host.id {among(1)} AND bucket.owner = $2 ORDER BY host.id"
         )
         self.first_due = dialect.first_due
         self.leased_pages = f"SELECT id, url, {_VALIDATORS} FROM page WHERE id {among(1)}"
         self.add_leases = dialect.insert(
-            "lease", {"page": "bigint", "host": "bigint", "worker": "text", "until": "float8"}
+            "lease", {"page": "bigint", "host": "bigint", "worker": "text", "until": "float8", "token": "bigint"}
         )
         self.hold_hosts = f"UPDATE host SET held_by = $1, held_until = $2 WHERE id {among(3)}"
         self.hold_of_host = "SELECT held_by, held_until, ready_at FROM host WHERE id = $1"
@@ -871,7 +878,12 @@ class SqlStatements:
         self.renew_holds = (
             f"UPDATE host SET held_until = {dialect.larger}(held_until, $1) WHERE held_by = $2 AND id {among(3)}"
         )
-        self.drop_leases = f"DELETE FROM lease WHERE worker = $1 AND page {among(2)} RETURNING page"
+        # A lease is void if its bucket changed hands since.
+        self.drop_leases = (
+            f"DELETE FROM lease WHERE worker = $1 AND page {among(2)} RETURNING page, CASE WHEN token = 0 "
+            "OR token = (SELECT bucket.token FROM host JOIN bucket ON bucket.id = host.bucket "
+            "WHERE host.id = lease.host) THEN token ELSE -1 END"
+        )
         self.lease_holders = "SELECT worker, count(*) FROM lease GROUP BY worker ORDER BY worker"
         self.hosts_held_by = "SELECT id FROM host WHERE held_by = $1 ORDER BY id"
         self.rest_held = (
@@ -886,7 +898,39 @@ class SqlStatements:
         self.set_ready = dialect.update("host", "id", {"ready_at": "float8"})
         self.set_delay = dialect.update("host", "id", {"delay": "float8"})
         self.raise_ready = dialect.update("host", "id", {"ready_at": "float8"}, how="raise")
+        self.set_bucket = dialect.update("host", "id", {"bucket": "smallint"})
         self.pause_hosts = f"UPDATE host SET paused = $1 WHERE id {among(2)}"
+        self._buckets(dialect)
+
+    def _buckets(self, dialect: SqlDialect) -> None:
+        among = dialect.among
+        self.buckets = "SELECT id, owner, token, heir, since FROM bucket ORDER BY id"
+        self.lock_buckets = f"SELECT id FROM bucket WHERE id {among(1)} ORDER BY id {dialect.lock}"
+        self.lock_buckets_of = f"SELECT id FROM bucket WHERE owner = $1 ORDER BY id {dialect.lock}"
+        gone = "NOT EXISTS (SELECT 1 FROM control WHERE name = 'worker ' || bucket.owner AND value IS NOT NULL)"
+        self.claim_buckets = dialect.insert(
+            "bucket",
+            {"id": "bigint", "owner": "text", "token": "bigint", "since": "float8"},
+            "ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, heir = NULL, token = bucket.token + 1, "
+            f"since = excluded.since WHERE bucket.owner IS NULL OR {gone}",
+        )
+        self.move_buckets = (
+            "UPDATE bucket SET heir = $1, since = $2 WHERE owner = $3 AND "
+            f"(heir IS NULL OR heir <> $1) AND id {among(4)}"
+        )
+        self.keep_buckets = f"UPDATE bucket SET heir = NULL WHERE owner = $1 AND heir IS NOT NULL AND id {among(2)}"
+        self.hand_over = (
+            "UPDATE bucket SET owner = heir, heir = NULL, token = token + 1, since = $1 WHERE owner = $2 "
+            "AND heir IS NOT NULL AND (since <= $3 OR id NOT IN (SELECT host.bucket FROM lease "
+            "JOIN host ON host.id = lease.host WHERE lease.worker = $2))"
+        )
+        self.release_buckets = (
+            "UPDATE bucket SET owner = heir, heir = NULL, token = token + 1, since = $1 WHERE owner = $2"
+        )
+        self.forget_heir = "UPDATE bucket SET heir = NULL WHERE heir = $1"
+        self.disown_buckets = (
+            "UPDATE bucket SET owner = NULL, heir = NULL, token = token + 1, since = $1 WHERE owner IS NOT NULL"
+        )
 
     def _policy_state_and_counts(self) -> None:
         self.save_state = (
