@@ -111,3 +111,84 @@ def test_a_disk_that_is_full_for_a_moment_leaves_nobody_out(store, monkeypatch):
             recorder.schedule_covered()
     recorder.schedule_covered()
     assert wanted(store) == ["http://a.org/1"]
+
+
+STORED = [
+    "http://a.org/news/today.html",
+    "http://www.b.org/",
+    "http://c.org:8080/x/y?of=/u/v",
+    "http://sub.d.org/only/included/1",
+    "https://e.org/A/b",
+]
+ASKED = [
+    *STORED,
+    *(
+        "http://a.org/news/2026/x",
+        "http://a.org/about",
+        "https://b.org/deep/er/x",
+        "http://c.org:8080/x/",
+        "http://c.org/x/",
+    ),
+    *("http://c.org:8080/u/v", "http://sub.d.org/only/included/2", "http://sub.d.org/only/2", "http://d.org/"),
+    *("http://x.sub.d.org/", "http://e.org/a/c", "http://e.org/", "http://f.org/", "http://a.organic/news/x"),
+]
+
+
+@pytest.mark.parametrize("include", [(), ("/included/1",)])
+@pytest.mark.parametrize("kind", [kind for kind in ScopeKind if kind is not ScopeKind.CUSTOM])
+def test_a_scope_read_host_by_host_covers_what_one_of_all_pages_does(store, kind, include):
+    store.discover(STORED, NOW)
+    store.discover(["http://f.org/"], NOW, importance=0.0)
+    [source] = store.discover(["http://f.org/data"], NOW)
+    store.set_source(np.array([source]), "rdf", "{}")
+    rules = ScopeRules(kind=kind, include=include)
+    eager, lazy = WorkspaceScope(rules, map(address, STORED)), WorkspaceScope(rules, (), stored=store)
+    for url in ASKED:
+        assert lazy.covers(address(url)) == eager.covers(address(url)), url
+    lazy = WorkspaceScope(rules, (), stored=store)
+    for name in {address(url).host for url in ASKED}:
+        assert lazy.touches(name) == eager.touches(name), name
+
+
+def test_a_page_added_to_a_host_that_was_read_widens_the_scope(store):
+    store.discover(["http://a.org/news/1"], NOW)
+    recorder = recorder_of(store, WorkspaceScope(ScopeRules(), (), stored=store))
+    recorder.schedule_covered()
+    recorder.discover(["http://a.org/about/1", "http://b.org/1"], NOW)
+    assert wanted(store) == ["http://a.org/news/1"]
+    store.discover(["http://a.org/about/", "http://b.org/"], NOW)
+    leased = store.lease("one", NOW, 10, per_host=4, ttl=60.0)
+    recorder.widen_scope(leased, store.sources(leased.page))
+    recorder.schedule_covered()
+    assert sorted(wanted(store)) == sorted(
+        ["http://a.org/news/1", "http://a.org/about/", "http://a.org/about/1", "http://b.org/", "http://b.org/1"]
+    )
+
+
+class Counted:
+    """A store that counts the folders and pages that are read of it."""
+
+    def __init__(self, store):
+        self._store, self.calls = store, []
+
+    def __getattr__(self, name):
+        found = getattr(self._store, name)
+
+        def call(*arguments, **options):
+            self.calls.append(name)
+            return found(*arguments, **options)
+
+        return call
+
+
+def test_a_start_reads_no_page_whatever_their_number(store):
+    store.discover([f"http://{host}.org/{page}" for host in "abcdefgh" for page in range(40)], NOW)
+    counted = Counted(store)
+    recorder = recorder_of(counted, WorkspaceScope(ScopeRules(), (), stored=counted))
+    recorder.schedule_covered()
+    leased = counted.lease("one", NOW, 64, per_host=4, ttl=60.0)
+    recorder.widen_scope(leased, counted.sources(leased.page))
+    assert len(leased) == 32
+    assert {"folders_of", "pages", "urls"}.isdisjoint(counted.calls)
+    recorder.discover(["http://a.org/new"], NOW)
+    assert counted.calls.count("folders_of") == 1

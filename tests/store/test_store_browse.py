@@ -180,3 +180,23 @@ def test_the_size_of_a_host_is_the_pages_that_are_to_be_visited(filled):
     store, _, _ = filled
     assert [store.host_size(host) for host in HOSTS] == [40] * len(HOSTS)
     assert store.host_size("unknown.test") == 0
+
+
+def test_folders_of_a_host_are_those_of_pages_to_be_visited(store):
+    assert not store.has_wanted_pages()
+    assert store.never_due(0, 10)[2] is None
+    store.discover(["http://www.a.test/out/1", "http://b.test/"], NOW, importance=0.0)
+    assert not store.has_wanted_pages()
+    store.discover(
+        ["http://a.test/x/1", "http://a.test/x/2?p=/q/r", "http://a.test.b.test/y/", "http://a.test:81/"], NOW
+    )
+    assert store.has_wanted_pages()
+    assert sorted(store.folders_of("test,a")) == ["http://a.test/x/", "http://a.test/x/2?p=/q/"]
+    assert sorted(store.folders_of("test,a", whole=True)) == ["http://a.test/x/1", "http://a.test/x/2?p=/q/r"]
+    assert store.folders_of("test,a:81") == ["http://a.test:81/"]
+    assert store.folders_of("test,b") == []
+    page, host, last = store.never_due(0, 10)
+    assert sorted(store.urls(page)) == ["http://b.test/", "http://www.a.test/out/1"]
+    assert store.pages(np.sort(page)).host.tolist() == host[np.argsort(page)].tolist()
+    assert store.never_due(last, 10)[2] is None
+    assert store.never_due(0, 1)[2] == 1

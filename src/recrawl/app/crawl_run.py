@@ -321,7 +321,7 @@ class CrawlRun:
                 monitoring.visited(visited)
 
             ready = serving.enter_context(self._show.getting_ready())
-            scope = await _scope(store, place, clock.now())
+            scope = await in_thread(partial(_scope, store, place, clock.now()))
             await in_thread(
                 lambda: warm_up_schedule(policy_of(said.schedule))
             )  # created in a thread, too: it loads compiled kernels
@@ -603,35 +603,23 @@ def together(*told: Callable[[float], None]) -> Callable[[float], None]:
     return tell
 
 
-async def _scope(store: Store, place: Workspace, now: float) -> WorkspaceScope:
+def _scope(store: Store, place: Workspace, now: float) -> WorkspaceScope:
     """The scope around the scheduled pages and the added feeds.
 
-    Sources with an access method other than HTTP add nothing to the scope. O(pages), in steps between which an
-    interrupt is handled.
+    Sources with an access method other than HTTP add nothing to the scope. O(sources): pages are read when the scope
+    is asked about their hosts.
     """
-    import asyncio
-
     import numpy as np
 
     from recrawl.app.workspace.page_additions import HOME
-    from recrawl.crawl.visit.scope import WorkspaceScope, page_chunks
+    from recrawl.crawl.visit.scope import WorkspaceScope
     from recrawl.errors import InputError
     from recrawl.fetch.access.access_methods import FEED
     from recrawl.time import to_iso
     from recrawl.urls import address
 
-    sources, any_wanted = store.sources(), False
-    feeds = np.array([page for page, source in sources.items() if source == (FEED, HOME)], np.int64)
-    alone = np.setdiff1d(np.array(list(sources), np.int64), feeds)
-    scope = WorkspaceScope(place.configuration.settings.crawl.scope_rules(), (), year=int(to_iso(now)[:4]))
-    for pages in page_chunks(store):
-        wanted = pages.id[pages.importance > 0]
-        any_wanted |= len(wanted) > 0
-        seed_scope = np.setdiff1d(np.union1d(wanted, np.intersect1d(pages.id, feeds)), alone, assume_unique=True)
-        for url in store.urls(seed_scope):
-            if (found := address(url)) is not None:
-                scope.widen(found)
-        await asyncio.sleep(0)
-    if not any_wanted and not len(feeds):
+    feeds = np.array([page for page, source in store.sources().items() if source == (FEED, HOME)], np.int64)
+    if not len(feeds) and not store.has_wanted_pages():
         raise InputError("There are no pages to visit.", f"Add some with: {command_in(place.folder, 'add', 'URL')}")
-    return scope
+    rules, seeds = place.configuration.settings.crawl.scope_rules(), filter(None, map(address, store.urls(feeds)))
+    return WorkspaceScope(rules, seeds, year=int(to_iso(now)[:4]), stored=store)

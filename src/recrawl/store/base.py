@@ -174,6 +174,26 @@ class PageTable(Protocol):
         """How many pages of the host of this name are due at some time. O(pages of the host), from an index alone."""
         ...
 
+    def has_wanted_pages(self) -> bool:
+        """Whether any page has an importance above 0. O(1) if the first pages have."""
+        ...
+
+    def folders_of(self, host_key: str, *, whole: bool = False) -> list[str]:
+        """A URL for each folder of pages to be visited on hosts of this SURT key: up to the last slash, each once.
+
+        ``host_key`` is what precedes ``)`` in the keys of pages. Sources with their own access method are left out.
+        With ``whole`` the URLs of the pages themselves. O(pages of these hosts), in the database.
+        """
+        ...
+
+    def never_due(self, after: int, hosts: int) -> tuple[IntArray, IntArray, int | None]:
+        """Pages that are never due, on the next ``hosts`` hosts by ascending id after the id ``after``.
+
+        Returns pages and their hosts, by host and page, and the id of the last host; ``None`` if there was none.
+        O(hosts + pages returned), from an index alone.
+        """
+        ...
+
 
 class ScheduleStore(PageTable, RobotsCopies, Protocol):
     """The port for leases and schedule: which page is due, who has it, when a host may be asked.

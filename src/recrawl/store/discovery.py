@@ -115,6 +115,27 @@ def urls(session: DatabaseSession, pages: IntArray) -> list[str]:
     return [found[page] for page in pages.tolist()]
 
 
+_AFTER_HOST = chr(ord(")") + 1)
+"""Follows, in the order of keys, what ends the host in a key."""
+_PAGE_AND_HOST = np.dtype([("page", np.int64), ("host", np.int64)])
+
+
+def folders_of(session: DatabaseSession, host_key: str, *, whole: bool) -> list[str]:
+    """A URL for each folder of pages to be visited on hosts of this key: the pages up to their last slash, or whole."""
+    statement = session.statements.wanted_of_key if whole else session.statements.folders_of_key
+    rows = session.rows(statement, f"{host_key})", f"{host_key}{_AFTER_HOST}")
+    return [url for (url,) in rows]
+
+
+def never_due(session: DatabaseSession, after: int, hosts: int) -> tuple[IntArray, IntArray, int | None]:
+    """Pages that are never due on the next hosts, their hosts, and the last host."""
+    ids = np.array([host for (host,) in session.rows(session.statements.hosts_after, after, hosts)], np.int64)
+    if not len(ids):
+        return ids, ids, None
+    found = session.table(_PAGE_AND_HOST, session.statements.never_due_of_hosts, ids, np.inf)
+    return np.ascontiguousarray(found["page"]), np.ascontiguousarray(found["host"]), int(ids[-1])
+
+
 def validators(session: DatabaseSession, pages: IntArray) -> list[Validators]:
     """The validators of each page at its last answer."""
     rows = session.rows(session.statements.validators, pages) if len(pages) else []

@@ -3,7 +3,8 @@
 URLs alone do not reveal every trap. A trap that these rules miss ends at the maximum number of pages per host
 (``HostCap``). A trap that they find does not use that number up.
 
-The scope of a workspace lies around the pages it holds, however many these are. People add pages while a crawl runs for
+The scope of a workspace lies around the pages it holds, however many these are: it reads them host by host, when it is
+first asked about a host, so that a crawl of any size starts at once. People add pages while a crawl runs for
 months, and choose another scope for the next one. So a page that was found outside may be inside by now, linked from
 pages whose links are not read again before they change. :class:`SeedScope` finds such pages in the store.
 
@@ -25,7 +26,7 @@ from urllib.parse import parse_qsl, urlsplit
 import numpy as np
 
 from recrawl.errors import ConfigError
-from recrawl.model import IntArray, Pages
+from recrawl.model import IntArray
 from recrawl.urls import Address, address
 
 if TYPE_CHECKING:
@@ -329,13 +330,8 @@ def _folder(address: Address) -> str:
 
 _CHUNK = 2_000
 """Pages read at a time; takes some milliseconds."""
-
-
-def page_chunks(store: Store) -> Iterator[Pages]:
-    """All pages of a store by ascending id, in chunks, so that the event loop can run between them."""
-    last, _ = store.rough_size()
-    for start in range(1, last + 1, _CHUNK):
-        yield store.pages(np.arange(start, min(start + _CHUNK, last + 1)))
+_HOSTS_AT_ONCE = 64
+"""Hosts whose pages that are never due are read at a time."""
 
 
 class SeedScope:
@@ -367,18 +363,28 @@ class SeedScope:
     def left_out(self) -> Iterator[tuple[IntArray, list[str]]]:
         """Pages known only as link targets, on hosts that the scope reaches, and their URLs.
 
-        O(pages) in all, milliseconds per chunk.
+        O(hosts + pages that are never due) in all, and what the scope reads of hosts that have any; milliseconds per
+        step.
         """
-        sources = np.array(list(self._store.sources()), np.int64)
-        for pages in page_chunks(self._store):
-            idle = pages.take(pages.importance == 0)
-            hosts = self._store.hosts(np.unique(idle.host)) if len(idle) else None
-            if hosts is None:
-                yield idle.id, []
-                continue
-            near = hosts.id[np.array([self._scope.touches(name) for name in hosts.name], np.bool_)]
-            found = np.setdiff1d(idle.id[np.isin(idle.host, near)], sources, assume_unique=True)
-            yield found, self._store.urls(found)
+        sources, last = np.array(list(self._store.sources()), np.int64), 0
+        while True:
+            page, host, after = self._store.never_due(last, _HOSTS_AT_ONCE)
+            if after is None:
+                return
+            last = after
+            hosts = self._store.hosts(np.unique(host))
+            for number, name in zip(hosts.id.tolist(), hosts.name, strict=True):
+                found = np.setdiff1d(page[host == number], sources, assume_unique=True)
+                if len(found) and self._scope.touches(name):
+                    yield from self._idle(found)
+            yield page[:0], []
+
+    def _idle(self, page: IntArray) -> Iterator[tuple[IntArray, list[str]]]:
+        """Those of these pages that are not to be visited, and their URLs, in chunks."""
+        for start in range(0, len(page), _CHUNK):
+            pages = self._store.pages(page[start : start + _CHUNK])
+            idle = pages.id[pages.importance == 0]
+            yield idle, self._store.urls(idle)
 
     def _make_room(self, page: IntArray) -> None:
         size = int(page.max(initial=-1)) + 1
@@ -390,15 +396,32 @@ _NOTHING_AROUND = (ScopeKind.PAGE, ScopeKind.PAGE_SPA, ScopeKind.CUSTOM)
 """Kinds that include nothing by its place."""
 
 
+class StoredFolders(Protocol):
+    """What a scope reads from a store."""
+
+    def folders_of(self, host_key: str, *, whole: bool = False) -> list[str]:
+        """The folders of pages to be visited on a host, or with ``whole`` the pages; see ``store.base.PageTable``."""
+        ...
+
+
 class WorkspaceScope:
     """Covers the folders, hosts or domains of given pages, or everything.
 
-    Patterns include and exclude URLs in which they match. O(pages) to build, O(depth of the URL + patterns) per URL.
+    Patterns include and exclude URLs in which they match. O(depth of the URL + patterns) per URL. Pages in a store are
+    read host by host, when a URL of the host is first asked for: O(folders of the host) in Python, once.
     """
 
-    def __init__(self, rules: ScopeRules, pages: Iterable[Address], *, year: int | None = None) -> None:
+    def __init__(
+        self,
+        rules: ScopeRules,
+        pages: Iterable[Address],
+        *,
+        year: int | None = None,
+        stored: StoredFolders | None = None,
+    ) -> None:
         """``year`` is the current year; with it calendars are followed to near years only.
 
+        ``stored`` has more pages, which are read when they are needed; without it ``pages`` are all.
         Hops are not counted: a page of a continuous crawl has no distance from a start page.
         """
         self._kind = rules.kind
@@ -407,17 +430,42 @@ class WorkspaceScope:
         self._include, self._exclude = compiled(rules.include), compiled(rules.exclude)
         self._places: set[str] = set()
         self._hosts: set[str] = set()
+        self._stored = stored
+        self._read: set[str] = set()
+        """Keys of hosts whose folders are known."""
         for page in pages:
-            self.widen(page)
+            self._add(page)
 
     def widen(self, address: Address) -> bool:
-        """Widen the scope by one page; return whether it grew."""
+        """Widen the scope by one page, which is in the store if the scope has one; return whether it grew.
+
+        Of a host that was not read yet nothing was decided, and its folders will include that of the page.
+        """
+        if self._stored is not None and self._is_by_place() and _parts(address)[0] not in self._read:
+            return False
+        return self._add(address)
+
+    def _add(self, address: Address) -> bool:
         if self._kind is ScopeKind.ANY or any(pattern.search(address.url) for pattern in self._include):
             return False
         place, before = _place(self._kind, address), len(self._places)
         self._places.add(place)
         self._hosts.add(_parts(address)[0])
         return len(self._places) > before and self._kind not in _NOTHING_AROUND
+
+    def _is_by_place(self) -> bool:
+        """Whether the scope depends on where pages lie."""
+        return self._kind is not ScopeKind.ANY and self._kind not in _NOTHING_AROUND
+
+    def _read_host(self, host: str) -> None:
+        """Read the folders of a host, unless they are known."""
+        if self._stored is None or host in self._read or not self._is_by_place():
+            return
+        # What a pattern includes is told by whole URLs.
+        for folder in self._stored.folders_of(host, whole=bool(self._include)):
+            if (found := address(folder)) is not None:
+                self._add(found)
+        self._read.add(host)  # after a failure of the store they are read again
 
     def covers(self, address: Address) -> bool:
         """Whether the URL is to be visited.
@@ -443,7 +491,11 @@ class WorkspaceScope:
             return False
         if self._kind is ScopeKind.ANY:
             return True
-        return self._reaches(home) if self._kind is ScopeKind.DOMAIN else _parts(home)[0] in self._hosts
+        if self._kind is ScopeKind.DOMAIN:
+            return self._reaches(home)
+        host = _parts(home)[0]
+        self._read_host(host)
+        return host in self._hosts
 
     def _reaches(self, address: Address) -> bool:
         host, path = _parts(address)
@@ -453,12 +505,19 @@ class WorkspaceScope:
             case ScopeKind.ANY:
                 return True
             case ScopeKind.HOST:
+                self._read_host(host)
                 return host in self._places
             case ScopeKind.DOMAIN:
                 name, _, port = host.partition(":")
                 labels = name.split(",")
-                return any(f"{','.join(labels[:count])}:{port}" in self._places for count in range(len(labels), 0, -1))
+                for count in range(len(labels), 0, -1):
+                    above = ",".join(labels[:count])
+                    self._read_host(f"{above}:{port}" if port else above)
+                    if f"{above}:{port}" in self._places:
+                        return True
+                return False
             case _:
+                self._read_host(host)
                 return any(f"{host})/{path[:end]}" in self._places for end in _folder_ends(path))
 
 

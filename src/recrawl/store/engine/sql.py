@@ -745,6 +745,18 @@ class SqlStore(SqlArchives, SqlCaptureIndex, SqlRobots, SqlChecks):
         rows = self._database.read(lambda session: session.rows(session.statements.host_size, name, math.inf))
         return int(rows[0][0])
 
+    def has_wanted_pages(self) -> bool:
+        """Whether any page is to be visited."""
+        return bool(self._database.read(lambda session: session.rows(session.statements.any_wanted)))
+
+    def folders_of(self, host_key: str, *, whole: bool = False) -> list[str]:
+        """The folders of pages to be visited on hosts of this key, or these pages."""
+        return self._database.read(lambda session: discovery.folders_of(session, host_key, whole=whole))
+
+    def never_due(self, after: int, hosts: int) -> tuple[IntArray, IntArray, int | None]:
+        """Pages that are never due on the next hosts."""
+        return self._database.read(lambda session: discovery.never_due(session, after, hosts))
+
     def host_counts(self, now: float) -> HostCounts:
         """Pages of hosts, counted."""
         return self._database.read(lambda session: browse.host_counts(session, now))

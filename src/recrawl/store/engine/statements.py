@@ -652,6 +652,18 @@ class SqlStatements:
         self.pages_some = f"SELECT id, host, importance, cost, discovered FROM page WHERE id {among(1)} ORDER BY id"
         self.host_size = "SELECT count(*) FROM schedule WHERE host = (SELECT id FROM host WHERE name = $1) AND due < $2"
         self.pages_of_host = "SELECT page FROM schedule WHERE host = $1"
+        wanted_of_key = (
+            "FROM page WHERE key_start >= $1 AND key_start < $2 AND importance > 0 "
+            "AND NOT EXISTS (SELECT 1 FROM source WHERE source.page = page.id)"
+        )
+        self.wanted_of_key = f"SELECT url {wanted_of_key}"
+        # Taken off its end are all characters of a URL but the slash: the rest ends with its last slash.
+        self.folders_of_key = f"SELECT DISTINCT rtrim(url, replace(url, '/', '')) {wanted_of_key}"
+        self.any_wanted = "SELECT 1 FROM page WHERE importance > 0 LIMIT 1"
+        self.hosts_after = "SELECT id FROM host WHERE id > $1 ORDER BY id LIMIT $2"
+        self.never_due_of_hosts = (
+            f"SELECT page, host FROM schedule WHERE host {among(1)} AND due = $2 ORDER BY host, page"
+        )
         self.last_page = "SELECT coalesce(max(id), 0) FROM page"
         self.hosts_of_pages = f"SELECT page, host FROM schedule WHERE page {among(1)} ORDER BY page"
         self.lock_hosts = f"SELECT id FROM host WHERE id {among(1)} ORDER BY id {dialect.lock}"
