@@ -158,7 +158,7 @@ def test_a_worker_goes_on_with_the_promoted_standby(cluster, site, tmp_path):  #
         visits = recorded(both)
         assert set(acknowledged) <= set(visits)
         assert len({(url, time) for url, time, _ in visits}) == len(visits) > len(acknowledged)
-        requests = Counter(name for name, log in site.log.items() for *_, head in log if b"robots" not in head)
+        requests = Counter(name for name, log in site.log.items() for *_, rules, _ in log if not rules)
         by_host = Counter(url.split("/")[2].partition(":")[0] for url, *_ in visits)
         for name in site.names:  # each visit is one request that the server saw, and few requests came to nothing
             assert by_host[name] <= requests[name] <= by_host[name] + IN_FLIGHT

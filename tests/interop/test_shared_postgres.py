@@ -54,7 +54,8 @@ class Site:
 
     def __init__(self):
         self.log = defaultdict(list)
-        """By host: when a request was read, and when its answer was about to be written."""
+        """By host: when a request was read, when its answer was about to be written, the port it came from, whether it
+        was for robots.txt, and who sent it."""
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
         self.names = [f"127.0.0.{number + 1}" for number in range(HOSTS)]
@@ -90,7 +91,8 @@ class Site:
                     if b"robots" in head:
                         body = b""
                     kind = b"text/plain" if b"robots" in head else b"text/html"
-                    self.log[name].append((read, time.monotonic(), connection.getpeername()[1], _asker(head)))  # noqa: TID251 - likewise
+                    written, port = time.monotonic(), connection.getpeername()[1]  # noqa: TID251 - likewise
+                    self.log[name].append((read, written, port, b"robots" in head, _asker(head)))
                     answer = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s"
                     connection.sendall(answer % (kind, len(body), body))
 
@@ -270,7 +272,7 @@ def test_workers_join_leave_and_die_and_each_host_has_one_at_a_time(starter, sit
     for requests in site.log.values():
         askers = [asker for *_, asker in requests]
         assert sum(before != after for before, after in pairwise(askers)) <= 4
-        assert [asker for read, _, _, asker in requests if read > killed and asker == "three"] == []
+        assert [asker for read, *_, asker in requests if read > killed and asker == "three"] == []
     assert {asker for requests in site.log.values() for *_, asker in requests} == set(folders)
     assert len(np.unique(visits.page)) == HOSTS * (PAGES + 1)  # every page was visited and recorded
     # One request a host at most was under way when one was killed; each host was also asked for its robots.txt.
