@@ -187,6 +187,30 @@ bucket = sa.Table(
     sa.Column("since", sa.Double, nullable=False),
 )
 
+partition_demand = sa.Table(
+    "partition_demand",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("time", sa.Double, nullable=False),
+    sa.Column("buckets", sa.Integer, nullable=False),
+    sa.Column("pages", sa.BigInteger, nullable=False),
+    sa.Column("waiting", sa.BigInteger, nullable=False),
+    sa.Column("price", sa.Double),
+    sa.Column("asked_for", sa.Double, nullable=False),
+    sa.Column("least", sa.Double, nullable=False),
+    sa.Column("most", sa.Double, nullable=False),
+    sa.Column("prices", sa.LargeBinary, nullable=False),
+    sa.Column("asked", sa.LargeBinary, nullable=False),
+)
+
+partition_sample = sa.Table(
+    "partition_sample",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("time", sa.Double, nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+
 fingerprint = sa.Table(
     "fingerprint",
     metadata,

@@ -1,8 +1,9 @@
-"""The Store seam: three ports, and the store that implements them all.
+"""The Store seam: four ports, and the store that implements them all.
 
     ScheduleStore   leases and schedule
     HistoryStore    history and beliefs
     CaptureIndex    captures by page, time and key
+    Coordination    demand of the partitions of a crawl (``store.coordination``)
 
 A function that needs one of them takes that type. :class:`Store` is their union, with checks and totals. Packages
 register stores as entry points of the group ``recrawl.stores``, by URL scheme (:func:`recrawl.store.open.open_store`).
@@ -29,6 +30,7 @@ from recrawl.model import (
 )
 from recrawl.model.captures import RobotsCopies, RobotsCopy
 from recrawl.store.browse import HostCounts, PageQuery, PageRows
+from recrawl.store.coordination import Coordination
 from recrawl.store.recording import AheadOfClock, MisdatedVisits
 from recrawl.store.store_values import (
     BucketRows,
@@ -152,6 +154,10 @@ class PageTable(Protocol):
 
     def pages(self, pages: IntArray | None = None) -> Pages:
         """Pages as columns by ascending id: all, or those of these ids that exist."""
+        ...
+
+    def pages_in(self, buckets: IntArray) -> Pages:
+        """Pages of the hosts in these buckets (:meth:`ScheduleStore.buckets`), by ascending id. O(pages returned)."""
         ...
 
     def urls(self, pages: IntArray) -> list[str]:
@@ -347,7 +353,10 @@ class ScheduleStore(PageTable, RobotsCopies, Protocol):
         ...
 
     def release_buckets(self, worker: str, now: float) -> int:
-        """Give up all buckets of this worker, for their heirs or for nobody; return their number."""
+        """Give up all buckets of this worker, for their heirs or for nobody; return their number.
+
+        What it published as a partition (:class:`~recrawl.store.coordination.Coordination`) is deleted.
+        """
         ...
 
     def soon_free(self, now: float, pause: float) -> float:
@@ -788,7 +797,7 @@ class StoreMaintenance(Protocol):
 
 
 @runtime_checkable
-class Store(ScheduleStore, HistoryStore, CaptureIndex, StoreMaintenance, Protocol):
+class Store(ScheduleStore, HistoryStore, CaptureIndex, Coordination, StoreMaintenance, Protocol):
     """Hosts, pages, visits, links, captures, schedule and policy state.
 
     Every call is one transaction: when it returns, its effect is visible to every other process and survives the death

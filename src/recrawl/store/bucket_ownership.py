@@ -61,7 +61,12 @@ def hand_over(session: DatabaseSession, worker: str, now: float, patience: float
 
 
 def release(session: DatabaseSession, worker: str, now: float) -> int:
-    """Give all buckets of a worker away at once: to their heirs, or to nobody. Nobody waits for it as an heir."""
+    """Give all buckets of a worker away at once: to their heirs, or to nobody. Nobody waits for it as an heir.
+
+    Its demand for visits ends with that.
+    """
     session.rows(session.statements.lock_buckets_of, worker)
     session.run(session.statements.forget_heir, worker)
+    for statement in session.statements.withdraw_partition:
+        session.run(statement, worker)
     return session.run(session.statements.release_buckets, now, worker)

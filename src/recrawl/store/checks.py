@@ -577,6 +577,8 @@ class SqlChecks:
             session.run(session.statements.checks.rest_held_hosts, now, pause)
             session.run(f"UPDATE host SET held_by = NULL, held_until = {NOT_HELD} WHERE held_by IS NOT NULL")
             session.run(session.statements.disown_buckets, now)
+            for statement in session.statements.drop_demands:
+                session.run(statement)
             session.run("UPDATE control SET value = NULL, changed = $1 WHERE name LIKE $2", now, f"{_WORKER}%")
             return session.run("DELETE FROM lease")
 

@@ -189,6 +189,14 @@ def columns(session: DatabaseSession, pages: IntArray | None) -> Pages:
     return Pages(*(np.ascontiguousarray(table[name]) for name in ("id", "host", "importance", "cost", "discovered")))
 
 
+def in_buckets(session: DatabaseSession, buckets: IntArray) -> Pages:
+    """Pages of the hosts in these buckets, by id."""
+    table = np.empty(0, _PAGES)
+    if len(buckets):
+        table = session.table(_PAGES, session.statements.pages_in_buckets, np.ascontiguousarray(buckets))
+    return Pages(*(np.ascontiguousarray(table[name]) for name in ("id", "host", "importance", "cost", "discovered")))
+
+
 def hosts(session: DatabaseSession, ids: IntArray | None) -> HostRows:
     """Hosts as columns, by id."""
     if ids is None:

@@ -31,7 +31,7 @@ class StoreConformance:
             yield store, Path(name)
 
     def test_it_is_a_store(self) -> None:
-        """Members of the three ports."""
+        """Members of the four ports."""
         with self._new() as (store, _):
             assert isinstance(store, Store)
 

@@ -39,6 +39,7 @@ from recrawl.store import (
 from recrawl.store.base import VisitFacts
 from recrawl.store.browse import HostCounts, PageQuery, PageRows
 from recrawl.store.checks import SqlChecks
+from recrawl.store.coordination import SqlCoordination
 from recrawl.store.engine.database import Database, DatabaseSession
 from recrawl.store.history import LOOK, VisitSelection, standing, standing_observations
 from recrawl.store.learned_state import SqlRobots
@@ -356,7 +357,7 @@ class SqlCaptureIndex:
         return self._database.write(lambda session: archives.drop_captures(session, page, time))
 
 
-class SqlStore(SqlArchives, SqlCaptureIndex, SqlRobots, SqlChecks):
+class SqlStore(SqlArchives, SqlCaptureIndex, SqlRobots, SqlChecks, SqlCoordination):
     """A store in a database. See :class:`recrawl.store.base.Store` for what each call promises."""
 
     def __init__(self, database: Database) -> None:
@@ -380,6 +381,10 @@ class SqlStore(SqlArchives, SqlCaptureIndex, SqlRobots, SqlChecks):
     def pages(self, pages: IntArray | None = None) -> Pages:
         """Pages as columns by ascending id."""
         return self._database.read(lambda session: discovery.columns(session, pages))
+
+    def pages_in(self, buckets: IntArray) -> Pages:
+        """Pages of hosts in these buckets."""
+        return self._database.read(lambda session: discovery.in_buckets(session, buckets))
 
     def urls(self, pages: IntArray) -> list[str]:
         """The URL of each page."""

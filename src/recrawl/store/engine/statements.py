@@ -650,6 +650,11 @@ class SqlStatements:
         self.validators = f"SELECT id, {_VALIDATORS} FROM page WHERE id {among(1)}"
         self.pages_all = "SELECT id, host, importance, cost, discovered FROM page ORDER BY id"
         self.pages_some = f"SELECT id, host, importance, cost, discovered FROM page WHERE id {among(1)} ORDER BY id"
+        self.pages_in_buckets = (
+            "SELECT page.id, page.host, importance, cost, discovered FROM host "
+            "JOIN schedule ON schedule.host = host.id JOIN page ON page.id = schedule.page "
+            f"WHERE host.bucket {among(1)} ORDER BY page.id"
+        )
         self.host_size = "SELECT count(*) FROM schedule WHERE host = (SELECT id FROM host WHERE name = $1) AND due < $2"
         self.pages_of_host = "SELECT page FROM schedule WHERE host = $1"
         wanted_of_key = (
@@ -913,6 +918,24 @@ class SqlStatements:
         self.set_bucket = dialect.update("host", "id", {"bucket": "smallint"})
         self.pause_hosts = f"UPDATE host SET paused = $1 WHERE id {among(2)}"
         self._buckets(dialect)
+        self._coordination()
+
+    def _coordination(self) -> None:
+        columns = "name, time, buckets, pages, waiting, price, asked_for, least, most, prices, asked"
+        places = ", ".join(f"${number}" for number in range(1, 12))
+        fresh = ", ".join(f"{name} = excluded.{name}" for name in columns.split(", ")[1:])
+        self.publish_demand = (
+            f"INSERT INTO partition_demand ({columns}) VALUES ({places}) ON CONFLICT (name) DO UPDATE SET {fresh}"
+        )
+        self.demands = f"SELECT {columns} FROM partition_demand ORDER BY name"
+        self.publish_sample = (
+            "INSERT INTO partition_sample (name, time, data) VALUES ($1, $2, $3) "
+            "ON CONFLICT (name) DO UPDATE SET time = excluded.time, data = excluded.data"
+        )
+        self.samples = "SELECT name, data FROM partition_sample WHERE time > $1 ORDER BY name"
+        self.withdraw_partition = tuple(
+            f"DELETE FROM {table} WHERE name = $1" for table in ("partition_demand", "partition_sample")
+        )
 
     def _buckets(self, dialect: SqlDialect) -> None:
         among = dialect.among
@@ -936,6 +959,7 @@ class SqlStatements:
             "AND heir IS NOT NULL AND (since <= $3 OR id NOT IN (SELECT host.bucket FROM lease "
             "JOIN host ON host.id = lease.host WHERE lease.worker = $2))"
         )
+        self.drop_demands = tuple(f"DELETE FROM {table}" for table in ("partition_demand", "partition_sample"))
         self.release_buckets = (
             "UPDATE bucket SET owner = heir, heir = NULL, token = token + 1, since = $1 WHERE owner = $2"
         )
