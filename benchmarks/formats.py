@@ -29,7 +29,7 @@ from figures import note, options_of
 
 from recrawl.detect import ChangeCriteria
 from recrawl.formats.columnar.capture_batches import ReadReport, RecordKind
-from recrawl.formats.wacz_reader import WaczReader
+from recrawl.formats.wacz import WaczReader
 from recrawl.formats.warc.warc_reader import index_warc, read_capture
 from recrawl.formats.warc.warc_writer import WarcWriter
 from recrawl.model import Capture

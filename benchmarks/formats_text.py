@@ -18,7 +18,7 @@ from time import perf_counter, process_time
 from xml.etree.ElementTree import iterparse
 
 from recrawl.formats.git_history import PathRule, read_commits, read_git
-from recrawl.formats.sitemap import MAX_URLS, parse_sitemap
+from recrawl.formats.sitemap_feed import MAX_URLS, parse_sitemap
 from recrawl.urls import address
 
 SPACE = "{http://www.sitemaps.org/schemas/sitemap/0.9}"

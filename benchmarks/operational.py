@@ -28,8 +28,7 @@ from recrawl.estimate.operational.factor_state import (
     mean_and_error,
 )
 from recrawl.estimate.operational.operational_factors import LONGEST, ClosedGaps, known_births
-from recrawl.formats.change_log import ChangeLog, LoggedChange
-from recrawl.formats.columnar.dataset import read_dataset
+from recrawl.formats.columnar.dataset import ChangeLog, LoggedChange, read_dataset
 from recrawl.model import FloatArray, Histories
 from recrawl.predict.url_clusters import UrlClusters
 from recrawl.simulate.change_processes import EventTimes

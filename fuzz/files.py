@@ -88,7 +88,7 @@ class Targets:
     def _read(self, name: str, data: bytes) -> None:
         from recrawl.formats.columnar.capture_batches import ReadReport
         from recrawl.formats.columnar.common_crawl import read_common_crawl
-        from recrawl.formats.sitemap import read_claims
+        from recrawl.formats.sitemap_feed import read_claims
         from recrawl.formats.sniff import SourceFormat, sniff_bytes
         from recrawl.transfer.import_sources import _CAPTURES
 

@@ -29,7 +29,7 @@ with atheris.instrument_imports(include=["recrawl"]):
     from recrawl.formats.columnar.capture_batches import ReadReport
     from recrawl.formats.crawl_log import read_crawl_log
     from recrawl.formats.seeds import read_seeds
-    from recrawl.formats.sitemap import read_claims
+    from recrawl.formats.sitemap_feed import read_claims
     from recrawl.formats.sniff import sniff_bytes
     from recrawl.formats.timemap import read_timemap, read_timemap_file
     from recrawl.formats.warc.arc import index_arc

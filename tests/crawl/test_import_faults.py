@@ -14,7 +14,7 @@ import pytest
 
 from recrawl.detect import detector
 from recrawl.formats.columnar.arrow_tables import PageUrls, write_visits
-from recrawl.formats.wacz_reader import WaczReader
+from recrawl.formats.wacz import WaczReader
 from recrawl.formats.warc import warc_reader
 from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
 from recrawl.formats.warc.warc_writer import WarcWriter
@@ -287,17 +287,21 @@ def has_bad(*things):
 
 
 FAULTS = {
-    "sitemap, entry": (sitemap, "recrawl.formats.sitemap:_SitemapHandler._add", lambda reader: has_bad(reader._fields)),
-    "sitemap, field": (sitemap, "recrawl.formats.sitemap:address", has_bad),
-    "sitemap, batch": (sitemap, "recrawl.formats.site_claims_format:_batch", lambda part, *_: has_bad(part)),
+    "sitemap, entry": (
+        sitemap,
+        "recrawl.formats.sitemap_feed:_SitemapHandler._add",
+        lambda reader: has_bad(reader._fields),
+    ),
+    "sitemap, field": (sitemap, "recrawl.formats.sitemap_feed:address", has_bad),
+    "sitemap, batch": (sitemap, "recrawl.formats.sitemap_feed:_batch", lambda part, *_: has_bad(part)),
     "sitemap, store": (
         sitemap,
         "recrawl.transfer.archive_import:Importer.pages",
         lambda _self, urls, *_: has_bad(urls),
     ),
-    "feed, item": (feed, "recrawl.formats.feed:FeedReader._add", lambda reader, *_: has_bad(reader._fields)),
-    "feed, batch": (feed, "recrawl.formats.site_claims_format:_batch", lambda part, *_: has_bad(part)),
-    "list of URLs, line": (url_list, "recrawl.formats.sitemap:entry_of", has_bad),
+    "feed, item": (feed, "recrawl.formats.sitemap_feed:FeedReader._add", lambda reader, *_: has_bad(reader._fields)),
+    "feed, batch": (feed, "recrawl.formats.sitemap_feed:_batch", lambda part, *_: has_bad(part)),
+    "list of URLs, line": (url_list, "recrawl.formats.sitemap_feed:entry_of", has_bad),
     "link map, link": (link_map, "recrawl.formats.timemap:_take_link", lambda uri, *_: has_bad(uri)),
     "link map, memento": (
         link_map,

@@ -26,7 +26,7 @@ from recrawl.detect import ChangeCriteria, ChangeResult, classify_change, known_
 from recrawl.detect.noise.learned_noise import HostNoise
 from recrawl.detect.version import MOST_DATA, MOST_HTML, CostlyError, Effort
 from recrawl.errors import InputError
-from recrawl.formats.sitemap import Sitemap, parse_sitemap
+from recrawl.formats.sitemap_feed import Sitemap, parse_sitemap
 from recrawl.model import Capture, Outcome, Verdict, Visit
 from recrawl.parse import parse_pool
 from recrawl.parse.parse_pool import (

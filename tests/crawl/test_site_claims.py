@@ -9,7 +9,7 @@ from recrawl.crawl.visit.scope import HostScope
 from recrawl.crawl.visit.site_claims import news, signals, sitemap_claims
 from recrawl.crawl.visit.warc_archive import NoArchive
 from recrawl.crawl.worker.crawl_assembly import WorkerSettings
-from recrawl.formats.site_claims_format import ClaimedPage
+from recrawl.formats.sitemap_feed import ClaimedPage
 from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
 from recrawl.schedule.policies.fixed_interval import Uniform
 from recrawl.schedule.policies.valued import ValuedPolicy

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from recrawl.errors import InputError
-from recrawl.formats.wacz_writer import WaczInfo
+from recrawl.formats.wacz import WaczInfo
 from recrawl.formats.warc.warc_reader import read_capture
 from recrawl.formats.warc.warc_stream import fastwarc
 from recrawl.formats.warc.warc_writer import WarcInfo, WarcWriter

@@ -19,7 +19,7 @@ from recrawl.detect import classify_change, decoded, unchunked
 from recrawl.errors import InputError
 from recrawl.fetch import FetchRequest, HttpFetcher, TransferLimits
 from recrawl.fetch.robots_cache import RobotsCache
-from recrawl.formats.sitemap import read_sitemap
+from recrawl.formats.sitemap_feed import read_sitemap
 from recrawl.formats.warc.warc_records import head_without_chunks, is_chunked
 from recrawl.formats.warc.warc_writer import WarcWriter
 from recrawl.model import Capture, Outcome

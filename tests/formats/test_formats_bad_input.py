@@ -15,7 +15,7 @@ from recrawl.formats.cdx.cdx_lines import read_cdx
 from recrawl.formats.cdx.cdxj import read_cdxj
 from recrawl.formats.columnar.capture_batches import ReadReport
 from recrawl.formats.columnar.common_crawl import read_common_crawl
-from recrawl.formats.sitemap import read_claims
+from recrawl.formats.sitemap_feed import read_claims
 from recrawl.formats.timemap import read_timemap
 from recrawl.formats.warc.warc_reader import index_warc
 

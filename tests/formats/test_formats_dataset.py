@@ -10,8 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from recrawl.errors import InputError
-from recrawl.formats.change_log import ChangeLog, LoggedChange
-from recrawl.formats.columnar.dataset import is_dataset, read_dataset, sites
+from recrawl.formats.columnar.dataset import ChangeLog, LoggedChange, is_dataset, read_dataset, sites
 from recrawl.model import Outcome
 
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "recorded"

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.errors import InputError
-from recrawl.formats.feed import Feed, FeedItem, parse_feed
-from recrawl.formats.site_claims_format import ClaimedPage
+from recrawl.formats.sitemap_feed import ClaimedPage, Feed, FeedItem, parse_feed
 
 SAMPLES = Path(__file__).resolve().parents[1] / "data" / "formats" / "crawler-commons"
 

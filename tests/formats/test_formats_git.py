@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.errors import ConfigError, InputError
-from recrawl.formats.change_log import LoggedChange, schema
 from recrawl.formats.columnar.capture_batches import ReadReport
-from recrawl.formats.columnar.dataset import read_dataset
+from recrawl.formats.columnar.dataset import LoggedChange, read_dataset, schema
 from recrawl.formats.git_history import (
     NOWHERE,
     GitRecording,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.errors import InputError
-from recrawl.formats.feed import FeedItem, parse_json_feed
+from recrawl.formats.sitemap_feed import FeedItem, parse_json_feed
 
 SOURCE = "http://blog.example/feed.json"
 

@@ -16,8 +16,18 @@ from hypothesis import strategies as st
 from recrawl.errors import InputError
 from recrawl.formats.columnar.capture_batches import ReadReport
 from recrawl.formats.dates import w3c_time
-from recrawl.formats.site_claims_format import FREQUENCIES, ChangeFrequency, ClaimedPage, schema
-from recrawl.formats.sitemap import MAX_BYTES, MAX_URLS, Sitemap, parse_sitemap, read_claims, read_sitemap
+from recrawl.formats.sitemap_feed import (
+    FREQUENCIES,
+    MAX_BYTES,
+    MAX_URLS,
+    ChangeFrequency,
+    ClaimedPage,
+    Sitemap,
+    parse_sitemap,
+    read_claims,
+    read_sitemap,
+    schema,
+)
 from recrawl.model import Capture
 
 NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'

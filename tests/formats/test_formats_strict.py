@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from recrawl.errors import InputError
 from recrawl.formats.cdx.cdx_lines import read_cdx
 from recrawl.formats.cdx.cdx_responses import read_answer
-from recrawl.formats.cdx.cdxj import read_cdxj
+from recrawl.formats.cdx.cdxj import read_cdxj, read_zipnum, write_zipnum
 from recrawl.formats.cdx.line_blocks import BLOCK
-from recrawl.formats.cdx.zipnum import read_zipnum, write_zipnum
 from recrawl.formats.columnar.capture_batches import ReadReport
 from recrawl.formats.crawl_log import read_crawl_log
-from recrawl.formats.sitemap import read_claims
+from recrawl.formats.sitemap_feed import read_claims
 from recrawl.formats.timemap import read_timemap_file
 from recrawl.formats.warc.arc import index_arc
 from recrawl.formats.warc.warc_reader import index_warc

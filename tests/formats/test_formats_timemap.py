@@ -18,14 +18,19 @@ from recrawl.formats import timemap
 from recrawl.formats.columnar import capture_batches
 from recrawl.formats.columnar.capture_batches import ReadReport
 from recrawl.formats.timemap import (
+    ArchiveUris,
     MapPage,
     TimeMap,
     TimeMapMemento,
+    mementos_of,
+    paged,
     read_timemap,
     read_timemap_file,
     to_batches,
+    to_cdxj,
+    to_json,
+    to_link,
 )
-from recrawl.formats.timemap_writer import ArchiveUris, mementos_of, paged, to_cdxj, to_json, to_link
 
 SAMPLES = Path(__file__).resolve().parents[1] / "data" / "formats"
 DATE = "Sat, 02 Feb 2013 10:00:00 GMT"

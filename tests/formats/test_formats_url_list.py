@@ -10,7 +10,7 @@ import pytest
 
 from recrawl.errors import InputError
 from recrawl.formats.columnar.capture_batches import ReadReport
-from recrawl.formats.sitemap import MAX_URLS, parse_sitemap, read_claims
+from recrawl.formats.sitemap_feed import MAX_URLS, parse_sitemap, read_claims
 
 MANY = MAX_URLS + 10_000
 

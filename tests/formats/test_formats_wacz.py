@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 
 from recrawl.errors import InputError
 from recrawl.formats.columnar.capture_batches import ReadReport
-from recrawl.formats.wacz_reader import DIGEST, PACKAGE, WaczPage, WaczReader
-from recrawl.formats.wacz_writer import LINES_PER_BLOCK, WaczInfo, write_wacz
+from recrawl.formats.wacz import DIGEST, LINES_PER_BLOCK, PACKAGE, WaczInfo, WaczPage, WaczReader, write_wacz
 
 CREATED = 1_700_000_000.0
 LINES = [b'org,example)/%05d 20240101000000 {"url": "http://example.org/%d"}\n' % (n, n) for n in range(2500)]
@@ -174,7 +173,7 @@ def test_a_full_disk_leaves_nothing(tmp_path, warcs):
 import resource, sys
 from pathlib import Path
 from recrawl.errors import DiskFullError
-from recrawl.formats.wacz_writer import WaczInfo, write_wacz
+from recrawl.formats.wacz import WaczInfo, write_wacz
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))
 try:
     write_wacz(Path(sys.argv[1]), [Path(sys.argv[2])], [], [], WaczInfo(0.0))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from recrawl.errors import InputError
 from recrawl.formats.cdx.cdx_lines import read_cdx
-from recrawl.formats.cdx.zipnum import ZipNumBlock, read_entries, read_zipnum, write_zipnum
+from recrawl.formats.cdx.cdxj import ZipNumBlock, read_entries, read_zipnum, write_zipnum
 from recrawl.formats.columnar.capture_batches import ReadReport
 
 LINES = [

@@ -9,7 +9,7 @@ import numpy as np
 
 from recrawl.crawl.site_capture.capture_course import capture_urn, report_json, report_of
 from recrawl.crawl.site_capture.capture_order import CaptureOrder
-from recrawl.formats.wacz_writer import WaczInfo
+from recrawl.formats.wacz import WaczInfo
 from recrawl.formats.warc.warc_writer import WarcInfo, WarcWriter
 from recrawl.model import Capture, Outcome, Verdict, Visits
 from recrawl.store.open import open_store

@@ -11,7 +11,7 @@ from recrawl.detect import decoded
 from recrawl.errors import FetchError
 from recrawl.fetch import ArchiveClient, CdxClient, CdxDialect, CdxServerQuery, CdxState, HttpFetcher, TransferLimits
 from recrawl.formats.cdx.cdx_responses import read_answer
-from recrawl.formats.cdx.zipnum import write_zipnum
+from recrawl.formats.cdx.cdxj import write_zipnum
 from recrawl.formats.columnar.capture_batches import ReadReport
 from recrawl.time import VirtualClock
 

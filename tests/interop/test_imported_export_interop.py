@@ -9,7 +9,7 @@ import pytest
 
 from recrawl.formats.columnar.capture_batches import ReadReport
 from recrawl.formats.timemap import read_timemap
-from recrawl.formats.wacz_reader import WaczReader
+from recrawl.formats.wacz import WaczReader
 from recrawl.formats.warc.warc_writer import WarcInfo, WarcWriter
 from recrawl.model import Capture
 from recrawl.time import DAY, VirtualClock, to_timestamp14

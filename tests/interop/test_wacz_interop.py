@@ -10,8 +10,7 @@ import pytest
 
 from recrawl.formats.cdx.cdxj import write_cdxj
 from recrawl.formats.columnar.capture_batches import ReadReport
-from recrawl.formats.wacz_reader import WaczPage, WaczReader
-from recrawl.formats.wacz_writer import WaczInfo, write_wacz
+from recrawl.formats.wacz import WaczInfo, WaczPage, WaczReader, write_wacz
 from recrawl.formats.warc.warc_reader import index_warc
 from recrawl.formats.warc.warc_writer import WarcInfo, WarcWriter
 from recrawl.model import Capture

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from recrawl.formats.change_log import LoggedChange
-from recrawl.formats.columnar.dataset import read_dataset
+from recrawl.formats.columnar.dataset import LoggedChange, read_dataset
 from recrawl.simulate.sampling import Events, collect
 from recrawl.time import DAY, HOUR
 

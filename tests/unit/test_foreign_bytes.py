@@ -19,11 +19,11 @@ from recrawl.detect.data.sparql_results import canonical_results
 from recrawl.errors import InputError
 from recrawl.fetch.access.sparql import GraphPages, SelectPages, _cap
 from recrawl.fetch.http.transfer import retry_after
-from recrawl.formats.cdx.zipnum import read_zipnum
+from recrawl.formats.cdx.cdxj import read_zipnum
 from recrawl.formats.columnar.capture_batches import ReadReport
 from recrawl.formats.dates import w3c_time
 from recrawl.formats.git_history import _commits
-from recrawl.formats.sitemap import read_sitemap
+from recrawl.formats.sitemap_feed import read_sitemap
 from recrawl.formats.sniff import SourceFormat, sniff_bytes
 from recrawl.formats.timemap import read_timemap
 from recrawl.formats.warc.arc import index_arc

@@ -45,8 +45,8 @@ import numpy as np
 
 from recrawl.errors import ConfigError, DiskFullError, InputError, RecrawlError, require
 from recrawl.formats.atomic_files import FULL, unfinished_file
-from recrawl.formats.change_log import ChangeLog, LoggedChange
 from recrawl.formats.columnar.capture_batches import ReadReport
+from recrawl.formats.columnar.dataset import ChangeLog, LoggedChange
 from recrawl.model import AnyArray, IntArray
 from recrawl.model.arrays import starts_of_runs
 from recrawl.time import LAST_SECOND

@@ -9,7 +9,7 @@ import zlib
 from pathlib import Path
 
 from recrawl.errors import InputError
-from recrawl.formats.wacz_reader import PACKAGE
+from recrawl.formats.wacz import PACKAGE
 
 HEAD = 65_536
 """Bytes looked at, after unpacking."""

@@ -15,19 +15,17 @@ import numpy as np
 from recrawl.errors import InputError, RecrawlError, our_fault, require
 from recrawl.formats.cdx.cdx_lines import read_cdx
 from recrawl.formats.cdx.cdx_responses import read_answer
-from recrawl.formats.cdx.cdxj import read_cdxj
-from recrawl.formats.cdx.zipnum import read_zipnum
-from recrawl.formats.change_log import ChangeLog
+from recrawl.formats.cdx.cdxj import read_cdxj, read_zipnum
 from recrawl.formats.columnar.arrow_tables import PageUrls, located_visits
 from recrawl.formats.columnar.capture_batches import ReadReport, and_rest
 from recrawl.formats.columnar.common_crawl import read_common_crawl
-from recrawl.formats.columnar.dataset import OBSERVATIONS, read_dataset
+from recrawl.formats.columnar.dataset import OBSERVATIONS, ChangeLog, read_dataset
 from recrawl.formats.crawl_log import read_crawl_log
 from recrawl.formats.git_history import PathRule, read_git
-from recrawl.formats.sitemap import read_claims
+from recrawl.formats.sitemap_feed import read_claims
 from recrawl.formats.sniff import SourceFormat, sniff
 from recrawl.formats.timemap import read_timemap_file
-from recrawl.formats.wacz_reader import WaczReader
+from recrawl.formats.wacz import WaczReader
 from recrawl.formats.warc.arc import index_arc
 from recrawl.formats.warc.warc_fields import CaptureRows
 from recrawl.formats.warc.warc_reader import index_warc

@@ -32,8 +32,7 @@ from recrawl.formats.cdx.cdxj import write_cdxj
 from recrawl.formats.columnar.capture_batches import NO_SIZE, ReadReport
 from recrawl.formats.dates import w3c_time
 from recrawl.formats.sniff import SourceFormat, sniff
-from recrawl.formats.wacz_reader import WaczPage
-from recrawl.formats.wacz_writer import WaczInfo, write_wacz
+from recrawl.formats.wacz import WaczInfo, WaczPage, write_wacz
 from recrawl.formats.warc.archive_stream import GZIP
 from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into, may_be_read
 from recrawl.formats.warc.warc_check import OPEN

@@ -251,8 +251,7 @@ def _of_sitemap(file: Path, asked: SharcPredictionOptions) -> SitePrediction:
 
     Entries without changefreq are left out.
     """
-    from recrawl.formats.site_claims_format import FREQUENCIES
-    from recrawl.formats.sitemap import parse_sitemap
+    from recrawl.formats.sitemap_feed import FREQUENCIES, parse_sitemap
     from recrawl_lab.trials.bin_trial import FOLDS, SITEMAP, predicted
     from recrawl_lab.trials.rate_training import sitemap_training
 

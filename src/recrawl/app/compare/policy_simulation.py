@@ -43,8 +43,7 @@ def find_datasets(folder: Path) -> list[Path]:
 
 def collections(folder: Path) -> list[Collection]:
     """The collections of one data set: its sites, in the order of the tables; those without events are left out."""
-    from recrawl.formats.change_log import LoggedChange
-    from recrawl.formats.columnar.dataset import read_dataset
+    from recrawl.formats.columnar.dataset import LoggedChange, read_dataset
     from recrawl.simulate.sampling import Events, collect
 
     return [

@@ -180,7 +180,7 @@ def write_package(job: ExportJob) -> list[str]:
     import typer
 
     from recrawl.crawl.clock import RealClock
-    from recrawl.formats.wacz_writer import WaczInfo
+    from recrawl.formats.wacz import WaczInfo
     from recrawl.transfer.wacz_export import pack, sentences
 
     errors: list[str] = []
@@ -205,7 +205,7 @@ def write_timemap(job: ExportJob) -> list[str]:
     import numpy as np
 
     from recrawl.formats.atomic_files import complete_file
-    from recrawl.formats.timemap_writer import ArchiveUris, to_cdxj, to_json, to_link
+    from recrawl.formats.timemap import ArchiveUris, to_cdxj, to_json, to_link
     from recrawl.transfer.exporter import capture_batches
 
     try:

@@ -24,8 +24,7 @@ from recrawl.fetch.http.dns import IpGate
 from recrawl.fetch.http.transfer import retry_after
 from recrawl.fetch.request import Fetcher, FetchRequest
 from recrawl.fetch.robots_cache import HostRobots, RobotsCache
-from recrawl.formats.site_claims_format import ClaimedPage
-from recrawl.formats.sitemap import Sitemap
+from recrawl.formats.sitemap_feed import ClaimedPage, Sitemap
 from recrawl.model import Capture, IntArray
 from recrawl.model.visits import NOT_ALLOWED
 from recrawl.parse.parse_pool import ParsePool

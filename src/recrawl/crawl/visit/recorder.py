@@ -36,7 +36,7 @@ from recrawl.crawl.visit.visit_target import Result, VisitDone, failed_visit, kn
 from recrawl.crawl.visit.warc_archive import ResponseArchive, pack_ahead
 from recrawl.detect import PageState
 from recrawl.formats.atomic_files import waits_for
-from recrawl.formats.site_claims_format import ClaimedPage
+from recrawl.formats.sitemap_feed import ClaimedPage
 from recrawl.model import Capture, FloatArray, IntArray, Validators, Visits
 from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
 from recrawl.store.base import HistoryStore, PageTable, Store

@@ -13,9 +13,15 @@ import numpy as np
 
 from recrawl.detect import decoded
 from recrawl.errors import InputError
-from recrawl.formats.feed import is_json, parse_json_feed
-from recrawl.formats.site_claims_format import FREQUENCIES, ClaimedPage
-from recrawl.formats.sitemap import MAX_BYTES, Sitemap, parse_sitemap
+from recrawl.formats.sitemap_feed import (
+    FREQUENCIES,
+    MAX_BYTES,
+    ClaimedPage,
+    Sitemap,
+    is_json,
+    parse_json_feed,
+    parse_sitemap,
+)
 from recrawl.formats.xml_stream import GZIP
 from recrawl.model import BoolArray, Capture, FloatArray, IntArray
 from recrawl.parse.parse_pool import OverBudgetError, ParsePool

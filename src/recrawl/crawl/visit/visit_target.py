@@ -17,7 +17,7 @@ from recrawl.detect.validator_trust import NO_SIGN, ValidatorEvidence, sign_of
 from recrawl.errors import StoreError
 from recrawl.fetch.access.access_method import Exchange
 from recrawl.fetch.robots_cache import HostRobots
-from recrawl.formats.sitemap import Sitemap
+from recrawl.formats.sitemap_feed import Sitemap
 from recrawl.model import ANSWERED, Capture, Outcome, Validators, Verdict, Visit
 from recrawl.model.arrays import plain_value
 from recrawl.model.visits import OUR_FAULT

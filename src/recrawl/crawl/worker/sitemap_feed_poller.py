@@ -23,7 +23,7 @@ from recrawl.crawl.visit.recorder import Recorder
 from recrawl.crawl.visit.visit_target import AuxiliaryFetched, RobotsFetched, VisitDone, VisitTarget
 from recrawl.detect import PageState
 from recrawl.fetch.access.access_methods import FEED
-from recrawl.formats.sitemap import Sitemap
+from recrawl.formats.sitemap_feed import Sitemap
 from recrawl.model import Capture, Validators
 from recrawl.store.base import Store
 from recrawl.urls import host_of

@@ -27,7 +27,7 @@ CONFIDENCE = 0.95
 INTERVALS = (60.0, 3600.0, DAY, 7.0 * DAY, 30.0 * DAY, 365.0 * DAY)
 """Seconds of always (the thesis' delay between two visits, a minute), hourly, daily, weekly, monthly, yearly."""
 UNSAID = 0
-"""The number of a page without a changefreq; 1 is always, 7 never (``formats.site_claims_format.ChangeFrequency``)."""
+"""The number of a page without a changefreq; 1 is always, 7 never (``formats.sitemap_feed.ChangeFrequency``)."""
 
 
 def category_rates(intervals: npt.ArrayLike, tau: float = CONFIDENCE, reading: Reading = "literal") -> FloatArray:

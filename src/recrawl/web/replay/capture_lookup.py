@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from recrawl.formats.timemap import MapPage, TimeMap, TimeMapMemento
-from recrawl.formats.timemap_writer import PAGE_SIZE, ArchiveUris, to_cdxj, to_json, to_link
+from recrawl.formats.timemap import PAGE_SIZE, ArchiveUris, MapPage, TimeMap, TimeMapMemento, to_cdxj, to_json, to_link
 from recrawl.model import Page
 from recrawl.store.archived_copies import Kept, some_of, walk
 from recrawl.store.base import CaptureIndex, PageTable, Store

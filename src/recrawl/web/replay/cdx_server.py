@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import quote_plus, unquote_plus
 
 from recrawl.errors import require
-from recrawl.formats.timemap_writer import ArchiveUris
+from recrawl.formats.timemap import ArchiveUris
 from recrawl.formats.warc.warc_records import base32
 from recrawl.store.archived_copies import MOST_SEARCHED, Kept, original_among
 from recrawl.store.base import CaptureIndex, Store

@@ -24,7 +24,7 @@ from recrawl.assess.replay_selection import (
     sharpness_of_one,
     spread,
 )
-from recrawl.formats.timemap_writer import ArchiveUris
+from recrawl.formats.timemap import ArchiveUris
 from recrawl.model import Capture
 from recrawl.store.archived_copies import Kept, is_readable
 from recrawl.store.base import Store

@@ -23,7 +23,7 @@ from recrawl.errors import InputError, MissingExtraError, RecrawlError, StoreErr
 from recrawl.formats.cdx.cdx_lines import read_cdx
 from recrawl.formats.cdx.cdxj import read_cdxj
 from recrawl.formats.columnar.capture_batches import ReadReport
-from recrawl.formats.timemap_writer import ArchiveUris
+from recrawl.formats.timemap import ArchiveUris
 from recrawl.store.browse import PageQuery
 from recrawl.time import to_timestamp14
 from recrawl.web.dashboard.access_control import (

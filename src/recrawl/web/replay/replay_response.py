@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from recrawl.errors import require
-from recrawl.formats.timemap_writer import ArchiveUris
+from recrawl.formats.timemap import ArchiveUris
 from recrawl.model import Capture
 from recrawl.store.archived_copies import Kept, is_record_of, original
 from recrawl.store.base import Store

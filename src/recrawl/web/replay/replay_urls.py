@@ -13,7 +13,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from recrawl.formats.dates import w3c_time
-from recrawl.formats.timemap_writer import ArchiveUris
+from recrawl.formats.timemap import ArchiveUris
 from recrawl.time import from_http_date
 from recrawl.urls import address
 

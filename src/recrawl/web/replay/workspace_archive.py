@@ -201,7 +201,7 @@ class WaczPackage:
 
     def __call__(self) -> Path:
         """The file. Waits while another request makes it."""
-        from recrawl.formats.wacz_writer import WaczInfo
+        from recrawl.formats.wacz import WaczInfo
         from recrawl.transfer.wacz_export import pack
 
         name = self._place.folder.resolve().name or "archive"
