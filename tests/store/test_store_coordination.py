@@ -16,7 +16,7 @@ SITES = [f"http://host{number}.example/" for number in range(40)]
 
 def demand(partition="one", **differs):
     said = PartitionDemand(
-        partition, 5.0, 512, 20, 3, 0.25, 1.5, np.array([0.1, 0.2, 0.4]), np.array([3.0, 2.0, 1.0]), 0.5, math.inf
+        partition, 5.0, 512, 20, 3, 0.25, 1.5, 0.5, math.inf, np.array([0.1, 0.2, 0.4]), np.array([3.0, 2.0, 1.0])
     )
     return dataclasses.replace(said, **differs)
 

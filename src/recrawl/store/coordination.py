@@ -1,8 +1,8 @@
 """The port for coordination: what the partitions of one crawl publish to each other.
 
-A partition is what one worker schedules: the pages of its buckets. Each publishes what its pages ask for at some prices,
-and a sample of its histories; each reads those of all others. So all of them find the same price and the same population
-prior, and nobody has to decide for the others.
+A partition is what one worker schedules: the pages of its buckets. Each publishes what its pages ask for at some
+prices, and a sample of its histories; each reads those of all others. So all of them find the same price and the same
+population prior, and nobody has to decide for the others.
 
 Every store implements the port, for its own workers. A database beside the stores can implement it for several stores
 that form one crawl: the port refers to nothing else that is in a store.
@@ -10,9 +10,8 @@ that form one crawl: the port refers to nothing else that is in a store.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -38,14 +37,14 @@ class PartitionDemand:
     """The price in force, as value per unit of cost; ``None`` before there was one."""
     asked_for: float
     """What the pages ask for at this price, in cost per second."""
-    prices: FloatArray
-    """Prices of the demand curve: ascending, > 0. Empty if the policy has no price."""
-    asked: FloatArray
-    """The demand at each of these prices, in cost per second."""
     least: float
     """The demand at an infinite price, in cost per second."""
     most: float
     """The demand at the price 0, in cost per second; inf if there is no bound."""
+    prices: FloatArray
+    """Prices of the demand curve: ascending, > 0. Empty if the policy has no price."""
+    asked: FloatArray
+    """The demand at each of these prices, in cost per second."""
 
 
 class Coordination(Protocol):
@@ -99,10 +98,8 @@ class SqlCoordination:
 
     def demands(self) -> list[PartitionDemand]:
         """The demand of all partitions."""
-        rows: Sequence[tuple[object, ...]] = self._database.read(
-            lambda session: session.rows(session.statements.demands)
-        )
-        return [_demand(row) for row in rows]
+        rows = self._database.read(lambda session: session.rows(session.statements.demands))
+        return [PartitionDemand(*map(_value, row)) for row in rows]
 
     def publish_sample(self, partition: str, sample: bytes, now: float) -> None:
         """Replace the sample of a partition."""
@@ -127,19 +124,5 @@ def _packed(numbers: FloatArray) -> bytes:
     return numbers.astype("<f8").tobytes()
 
 
-def _demand(row: Sequence[object]) -> PartitionDemand:
-    *numbers, prices, asked = row
-    curve = (np.frombuffer(bytes(data), "<f8").astype(np.float64) for data in (prices, asked))  # type: ignore[arg-type, call-overload]
-    partition, time, buckets, pages, waiting, price, asked_for, least, most = numbers
-    return PartitionDemand(
-        str(partition),
-        time,
-        buckets,
-        pages,
-        waiting,
-        price,
-        asked_for,
-        *curve,
-        least,
-        most,  # type: ignore[arg-type]
-    )
+def _value(stored: object) -> Any:  # noqa: ANN401 - a value of a row
+    return np.frombuffer(stored, "<f8").astype(np.float64) if isinstance(stored, bytes) else stored
