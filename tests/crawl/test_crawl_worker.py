@@ -333,11 +333,13 @@ def test_two_workers_share_a_store_without_meeting(tmp_path):
                 ]
 
                 def stop_when_enough(_now):
-                    if all('"visited"' in log.getvalue() for log in logs.values()) and len(store.visits()) > 200:
+                    page = store.visits().page
+                    is_shared = all('"visited"' in log.getvalue() for log in logs.values())
+                    if is_shared and len(page) > 200 and len(np.unique(page)) == 72:
                         for driver in drivers:
                             driver.stop()
 
-                end = clock.now() + 60.0  # on a busy machine; a second is enough on a quiet one
+                end = clock.now() + 240.0  # on a busy machine; a second is enough on a quiet one
                 await asyncio.gather(*(driver.run(end, stop_when_enough) for driver in drivers))
             visits, requests = store.visits(), living.requests()
             assert store.counts(clock.now()).leased == 0
