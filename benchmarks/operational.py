@@ -30,9 +30,9 @@ from recrawl.estimate.operational.factor_state import (
 from recrawl.estimate.operational.operational_factors import LONGEST, ClosedGaps, known_births
 from recrawl.formats.columnar.dataset import ChangeLog, LoggedChange, read_dataset
 from recrawl.model import FloatArray, Histories
-from recrawl.predict.url_clusters import UrlClusters
-from recrawl.simulate.change_processes import EventTimes
+from recrawl.predict.related_pages import UrlClusters
 from recrawl.simulate.sampling import AdaptiveVisits, IrregularVisits, PageTruth, RegularVisits, VisitSchedule, sample
+from recrawl.simulate.virtual_web import EventTimes
 from recrawl.time import DAY, HOUR
 
 SCHEDULES: dict[str, VisitSchedule] = {

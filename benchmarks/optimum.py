@@ -28,9 +28,9 @@ from recrawl.schedule.price.budget_price import allocate
 from recrawl.schedule.price.known_rates import LAWS, KnownRates
 from recrawl.schedule.price.ranking import index
 from recrawl.simulate.benchmark_field import BenchmarkField
-from recrawl.simulate.change_processes import EventTimes
 from recrawl.simulate.policy_benchmark import BenchmarkRules, compete
 from recrawl.simulate.sampling import PageTruth
+from recrawl.simulate.virtual_web import EventTimes
 from recrawl.time import DAY
 
 DAYS = 365

@@ -26,6 +26,7 @@ from recrawl.model import AnyArray, FloatArray, IntArray
 from recrawl.predict.feature_extraction import (
     FeatureEvidence,
     ObservationCounts,
+    PeriodCounts,
     RelatedContext,
     count_columns,
     first_sight,
@@ -33,12 +34,10 @@ from recrawl.predict.feature_extraction import (
     related_columns,
     site_ids,
 )
-from recrawl.predict.feature_table import FeatureSet, FeatureTable, PredictionTarget, choose, table_of
-from recrawl.predict.look_back_look_around import PeriodCounts
 from recrawl.predict.page_versions import COLUMNS, PageGraph, PageVersions, TimedLinks
 from recrawl.predict.prior_model import CHANGES, train_model
 from recrawl.predict.related_pages import RelatedPages, SingleArray, descend, within_clusters
-from recrawl.predict.static_features import link_ranks
+from recrawl.predict.static_features import FeatureSet, FeatureTable, PredictionTarget, choose, link_ranks, table_of
 from recrawl.time import DAY
 from recrawl_lab.learners.link_learners import Learner, LearnerSettings, LinkModel, fit
 

@@ -23,7 +23,7 @@ import numpy as np
 from figures import note, options_of
 
 from recrawl.app.assess.site_pages import SitePages
-from recrawl.assess.graph_layout.spanning_tree import ROOT, ChangeClass, collapse
+from recrawl.assess.site_structure import ROOT, ChangeClass, collapse
 from recrawl.web.html_templates import data_block, plain
 from recrawl.web.report import site_graph
 from recrawl.web.report.report_page import ReportExtras, ReportPage, Section, report_html

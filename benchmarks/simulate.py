@@ -22,10 +22,10 @@ from recrawl.schedule.frontier.host_frontier import Frontier
 from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
 from recrawl.schedule.politeness.host_politeness import Politeness, PolitenessRules
 from recrawl.simulate.benchmark_field import BenchmarkField
-from recrawl.simulate.change_processes import PoissonProcess
 from recrawl.simulate.policy_benchmark import BenchmarkRules, compete, entry
 from recrawl.simulate.sampling import PageTruth
 from recrawl.simulate.sites import synthetic_web
+from recrawl.simulate.virtual_web import PoissonProcess
 from recrawl.time import DAY
 from recrawl_testweb.policy_replay import Replay
 

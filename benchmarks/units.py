@@ -19,9 +19,9 @@ from recrawl.schedule.policies.partitioned import PartitionedPolicy
 from recrawl.schedule.policies.valued import ValuedPolicy
 from recrawl.schedule.policy import Policy
 from recrawl.simulate.benchmark_field import BenchmarkField
-from recrawl.simulate.change_processes import PoissonProcess
 from recrawl.simulate.policy_benchmark import BenchmarkRules, compete
 from recrawl.simulate.sampling import PageTruth
+from recrawl.simulate.virtual_web import PoissonProcess
 from recrawl.time import DAY
 
 HOSTS_PER_UNIT = 20

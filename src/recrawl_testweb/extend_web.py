@@ -8,9 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from recrawl.model import FloatArray, IntArray
-from recrawl.simulate.change_processes import ChangeProcess, EventTimes
 from recrawl.simulate.sites import name_and_title
-from recrawl.simulate.virtual_web import PageKind, VirtualWeb, WebLinks
+from recrawl.simulate.virtual_web import ChangeProcess, EventTimes, PageKind, VirtualWeb, WebLinks
 
 
 def prolonged(web: VirtualWeb, end: float, laws: Sequence[ChangeProcess], rng: np.random.Generator) -> VirtualWeb:

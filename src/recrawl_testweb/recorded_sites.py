@@ -16,9 +16,8 @@ import numpy as np
 from recrawl.errors import InputError, require
 from recrawl.model import AnyArray, BoolArray, FloatArray, IntArray
 from recrawl.model.arrays import starts_of_runs
-from recrawl.simulate.change_processes import EventTimes
 from recrawl.simulate.sites import DOMAIN
-from recrawl.simulate.virtual_web import PageKind, VirtualWeb, WebLinks
+from recrawl.simulate.virtual_web import EventTimes, PageKind, VirtualWeb, WebLinks
 from recrawl.urls import address
 
 _KINDS = {"json": PageKind.JSON, "jsonl": PageKind.JSON, "csv": PageKind.CSV, "rdf": PageKind.RDF, "rdfa": PageKind.RDF}

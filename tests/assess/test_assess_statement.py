@@ -10,6 +10,10 @@ from hypothesis import strategies as st
 
 from recrawl.app.site_capture import statement_words
 from recrawl.assess.blur_coherence import (
+    SCHEMA,
+    CapturedPages,
+    RevisitResult,
+    achieved_blur,
     actual_blur,
     actual_incoherence,
     average_blur,
@@ -19,15 +23,9 @@ from recrawl.assess.blur_coherence import (
     expected_coherence,
     incoherent,
     page_blur,
-    worst_case_increase,
-)
-from recrawl.assess.capture_statement import (
-    SCHEMA,
-    CapturedPages,
-    RevisitResult,
-    achieved_blur,
     statement,
     statement_json,
+    worst_case_increase,
 )
 from recrawl.capture.single_visit import organ_pipes
 

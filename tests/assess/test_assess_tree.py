@@ -8,13 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from recrawl.assess.graph_layout.spanning_tree import ROOT, ChangeClass, collapse, spanning_tree
-from recrawl.assess.subsite_detection import (
+from recrawl.assess.site_structure import (
+    ROOT,
+    ChangeClass,
     ExpectedByObservation,
     capture_coherence,
     change_together,
+    collapse,
     joined_sections,
     propose,
+    spanning_tree,
 )
 
 SAME = ChangeClass.UNCHANGED

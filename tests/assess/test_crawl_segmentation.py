@@ -13,11 +13,10 @@ from recrawl.assess.archive_quality import (
     usual_delay,
     weighted_mean,
 )
-from recrawl.assess.blur_coherence import average_blur
-from recrawl.assess.capture_statement import RevisitResult
+from recrawl.assess.blur_coherence import RevisitResult, average_blur
 from recrawl.assess.crawl_segmentation import NO_REVISIT, consecutive, pair, segment_crawls
-from recrawl.assess.graph_layout.spanning_tree import ChangeClass
 from recrawl.assess.observations import Observations
+from recrawl.assess.site_structure import ChangeClass
 from recrawl.model import ChangeKind, Outcome, Verdict, Visits
 from recrawl.time import DAY, HOUR
 

@@ -6,20 +6,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from recrawl.assess.change_intervals import Intervals, changes_of, fit_lognormal, intervals_of
 from recrawl.assess.poisson_test import (
     FEWEST_CHANGES,
     MOST_PAGES,
     QUANTILES,
     ChangePattern,
+    Intervals,
     PoissonNull,
+    changes_of,
     diagnose,
+    fit_lognormal,
+    intervals_of,
     moment_rates,
     pattern_of,
     sentences,
 )
 from recrawl.model import Histories, Verdict, Visits
-from recrawl.simulate.change_processes import BurstProcess, EventTimes, PoissonProcess, RhythmicProcess
+from recrawl.simulate.virtual_web import BurstProcess, EventTimes, PoissonProcess, RhythmicProcess
 from recrawl.time import DAY
 
 SPAN = 300 * DAY

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.assess.archive_quality import archive_quality, sharpness_over_time, staying_fresh
-from recrawl.assess.change_intervals import interval_spread, rhythm, rhythm_words
 from recrawl.assess.changes_over_time import ObservationResult, bins, counts_over_time, observation_results
 from recrawl.assess.observations import Observations, certainly_missed, dated_changes, expected_missed
+from recrawl.assess.poisson_test import interval_spread, rhythm, rhythm_words
 from recrawl.assess.prediction_scores import Calibration
 from recrawl.model import GammaBelief, Outcome, Verdict, Visits
 from recrawl.time import DAY, HOUR

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
-from recrawl.assess.graph_layout.spanning_tree import ROOT, ChangeClass, collapse, unfolded
+from recrawl.assess.site_structure import ROOT, ChangeClass, collapse, unfolded
 from recrawl.web.html_templates import asset
 
 SAME = ChangeClass.UNCHANGED

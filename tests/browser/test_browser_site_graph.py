@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from recrawl.app.assess.site_pages import SitePages
-from recrawl.assess.graph_layout.spanning_tree import ROOT, ChangeClass, collapse
+from recrawl.assess.site_structure import ROOT, ChangeClass, collapse
 from recrawl.web.html_templates import json_text
 from recrawl.web.report import site_graph
 from recrawl.web.report.report_page import Figure, ReportExtras, ReportPage, Section, report_html

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from recrawl.assess.blur_coherence import capture_blur, expected_coherence
 from recrawl.capture import STRATEGIES, CaptureTerms
-from recrawl.capture.pyramid import around_middle, best_valley, pyramid, pyramid_lengths, sharc_revisits
+from recrawl.capture.pyramid import (
+    around_middle,
+    best_valley,
+    hopeful_pages,
+    pyramid,
+    pyramid_lengths,
+    sharc_revisits,
+    sharc_threshold,
+)
 from recrawl.capture.sharc_intervals import confidence_slots, schedule_intervals, sharc_intervals
 from recrawl.capture.sharc_optimal import sharc_optimal
 from recrawl.capture.sharc_selective import (
@@ -19,7 +27,6 @@ from recrawl.capture.sharc_selective import (
     sacrificed_coherence,
     sharc_selective,
 )
-from recrawl.capture.sharc_threshold import hopeful_pages, sharc_threshold
 from recrawl.capture.single_visit import centred_start, organ_pipes
 
 RATE = st.floats(0.0, 3.0)

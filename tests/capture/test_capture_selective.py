@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.capture import REVISITING, STRATEGIES, CaptureTerms
+from recrawl.capture.pyramid import hopeful_pages
 from recrawl.capture.sharc_intervals import confidence_slots, schedule_intervals, shrinking
 from recrawl.capture.sharc_optimal import optimal
 from recrawl.capture.sharc_selective import SharcSelectiveOnline, hopeless_pages
-from recrawl.capture.sharc_threshold import hopeful_pages
 from recrawl.capture.strategy import GivesUpPages, LinkGraph, ProvesBound, walk
 
 THAT_GIVE_UP = (

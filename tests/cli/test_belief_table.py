@@ -6,8 +6,8 @@ import pytest
 from recrawl.app.rates.belief_table import VisitSpan, claims_of, learn, statements_of, training_of
 from recrawl.estimate.posterior.posterior_estimators import Posterior
 from recrawl.model import ChangeKind, Verdict, Visits
-from recrawl.simulate.change_processes import PoissonProcess
 from recrawl.simulate.sampling import PageTruth, RegularVisits, sample
+from recrawl.simulate.virtual_web import PoissonProcess
 from recrawl.store.open import open_store
 from recrawl.store.store_values import LAST_MODIFIED, ClaimColumns
 from recrawl.time import DAY

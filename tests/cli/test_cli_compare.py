@@ -14,9 +14,9 @@ from recrawl.errors import ExitCode
 from recrawl.estimate.signals.exact_times import exact_times_as_observations
 from recrawl.model import ChangeKind, Histories, Verdict, Visits
 from recrawl.simulate.benchmark_field import field_from_histories, visits_per_page
-from recrawl.simulate.change_processes import PoissonProcess
 from recrawl.simulate.policy_benchmark import NAMES, BenchmarkRules, entry
 from recrawl.simulate.sampling import PageTruth, RegularVisits, sample
+from recrawl.simulate.virtual_web import PoissonProcess
 from recrawl.store.open import open_store
 from recrawl.time import DAY
 from recrawl_lab.experiments.report_folder import MARK

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from recrawl.app.workspace.workspace import make_workspace
-from recrawl.assess.graph_layout.spanning_tree import ChangeClass
+from recrawl.assess.site_structure import ChangeClass
 from recrawl.cli.collect.report_command import report_of_workspace
 from recrawl.crawl.site_capture.capture_order import CaptureOrder
 from recrawl.model import ChangeKind, Outcome, Verdict, Visits

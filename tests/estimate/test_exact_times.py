@@ -12,8 +12,8 @@ from recrawl.estimate.posterior.posterior_estimators import DatedPosterior, Post
 from recrawl.estimate.signals.exact_times import MOMENT, as_dated, exact_times_as_observations
 from recrawl.estimate.signals.source_trust import SourceStatements
 from recrawl.model import GridBelief, Histories, Visits
-from recrawl.simulate.change_processes import PoissonProcess
 from recrawl.simulate.sampling import IrregularVisits, PageTruth, sample
+from recrawl.simulate.virtual_web import PoissonProcess
 from recrawl.time import DAY
 
 

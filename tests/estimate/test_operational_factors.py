@@ -11,8 +11,8 @@ from recrawl.estimate.operational.factor_state import FactorState, PageGroups, T
 from recrawl.estimate.operational.operational_factors import AGE_PRIOR, RANGE, ClosedGaps, expect, known_births
 from recrawl.estimate.operational.operational_time import CalendarTable, OperationalTime, WeekTable
 from recrawl.model import Histories, Visits
-from recrawl.simulate.change_processes import BurstProcess, EventTimes, PoissonProcess, RhythmicProcess
 from recrawl.simulate.sampling import IrregularVisits, PageTruth, RegularVisits, VisitSchedule, sample
+from recrawl.simulate.virtual_web import BurstProcess, EventTimes, PoissonProcess, RhythmicProcess
 from recrawl.time import DAY, HOUR
 
 START = 18_000 * DAY

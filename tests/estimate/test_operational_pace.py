@@ -14,8 +14,8 @@ from recrawl.estimate.operational.factor_state import (
 )
 from recrawl.estimate.operational.operational_factors import ClosedGaps
 from recrawl.model import Histories, Visits
-from recrawl.simulate.change_processes import PoissonProcess
 from recrawl.simulate.sampling import IrregularVisits, PageTruth, RegularVisits, sample
+from recrawl.simulate.virtual_web import PoissonProcess
 from recrawl.time import DAY
 
 START = 18_000 * DAY

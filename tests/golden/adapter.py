@@ -6,8 +6,7 @@ its name off ``missing.txt``.
 
 import numpy as np
 
-from recrawl.assess import blur_coherence, prediction_scores
-from recrawl.assess.graph_layout import spanning_tree
+from recrawl.assess import blur_coherence, prediction_scores, site_structure
 from recrawl.capture import (
     STRATEGIES,
     CaptureTerms,
@@ -15,7 +14,6 @@ from recrawl.capture import (
     sharc_intervals,
     sharc_optimal,
     sharc_selective,
-    sharc_threshold,
     single_visit,
 )
 from recrawl.capture.strategy import LinkGraph, walk
@@ -27,7 +25,7 @@ from recrawl.estimate.signals import changefreq_prior, exact_times
 from recrawl.model import UNCOUNTED, Capture, Histories, Pages, Verdict, Visits
 from recrawl.plan import crawl_time
 from recrawl.predict import static_features
-from recrawl.predict.look_back_look_around import link_targets, look_back_look_around
+from recrawl.predict.feature_extraction import link_targets, look_back_look_around
 from recrawl.predict.related_pages import RelatedPages
 from recrawl.schedule.policies import datamonitor_rules, hacs_policy, historic_classes
 from recrawl.schedule.policies.policy_registry import ORACLES, POLICIES
@@ -334,8 +332,8 @@ def revisits(lam, delta):
 
 @golden("sharc.threshold")
 def threshold(lam, tau, delta):
-    plan = sharc_threshold.sharc_threshold(floats(lam), delta, tau)
-    hopeless = ~sharc_threshold.hopeful_pages(floats(lam), delta, tau)
+    plan = pyramid.sharc_threshold(floats(lam), delta, tau)
+    hopeless = ~pyramid.hopeful_pages(floats(lam), delta, tau)
     return judged(lam, delta, plan, hopeless)
 
 
@@ -417,12 +415,12 @@ def worst_case_increase(lam, k, delta):
 @golden("sharc.collapse")
 def sharc_collapse(tree, status, root):
     names = {"same": "UNCHANGED", "content": "CONTENT", "link": "LINKS", "missing": "MISSING"}
-    change = [spanning_tree.ChangeClass[names[one]] for one in status]
-    parent = np.full(len(tree), spanning_tree.ROOT)
+    change = [site_structure.ChangeClass[names[one]] for one in status]
+    parent = np.full(len(tree), site_structure.ROOT)
     for node, children in enumerate(tree):
         parent[children] = node
-    assert parent[root] == spanning_tree.ROOT
-    found = spanning_tree.collapse(parent, np.array(change))
+    assert parent[root] == site_structure.ROOT
+    found = site_structure.collapse(parent, np.array(change))
     return {
         "drawn": {str(node): change[node].colour for node in found.nodes()},
         "collapsed": {str(node): found.folded[node] for node in found.nodes() if found.folded[node]},

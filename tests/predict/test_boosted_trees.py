@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from recrawl.predict import boosted_trees
-from recrawl.predict.boosted_trees import BoostedTrees, grow
-from recrawl.predict.feature_table import Feature, FeatureGroup, table_of
+from recrawl.predict import count_prior
+from recrawl.predict.count_prior import BoostedTrees, grow
+from recrawl.predict.static_features import Feature, FeatureGroup, table_of
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def test_names_and_numbers_nobody_has_seen_are_taken_for_unknown(grown):
 def test_both_ways_to_ask_say_the_same(grown, monkeypatch):
     table, trees = grown
     fast = trees.log_mean(table.values)
-    monkeypatch.setattr(boosted_trees, "can_compile", lambda: False)
+    monkeypatch.setattr(count_prior, "can_compile", lambda: False)
     np.testing.assert_allclose(trees.log_mean(table.values), fast, rtol=0, atol=1e-12)
     assert len(trees.log_mean(table.values[:0])) == 0
 

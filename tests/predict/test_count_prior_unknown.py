@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from recrawl.predict.count_prior import train
-from recrawl.predict.feature_table import Feature, FeatureGroup, table_of
+from recrawl.predict.static_features import Feature, FeatureGroup, table_of
 from recrawl.time import DAY
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from recrawl.errors import InputError
-from recrawl.predict.feature_table import (
+from recrawl.predict.static_features import (
     Feature,
     FeatureGroup,
     FeatureTable,

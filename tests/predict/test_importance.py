@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from recrawl.predict.feature_table import Feature, FeatureGroup, PredictionTarget, table_of
+from recrawl.predict.static_features import Feature, FeatureGroup, PredictionTarget, table_of
 from recrawl_lab.learners.link_learners import LearnerSettings, fit, importances
 
 

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from recrawl.assess.prediction_scores import precision_area
-from recrawl.predict.feature_extraction import count_columns, related_columns
-from recrawl.predict.feature_table import BASELINES, FeatureSet, PredictionTarget, choose, stacked, table_of
-from recrawl.predict.look_back_look_around import PeriodCounts
+from recrawl.predict.feature_extraction import PeriodCounts, count_columns, related_columns
 from recrawl.predict.related_pages import RelatedPages
+from recrawl.predict.static_features import BASELINES, FeatureSet, PredictionTarget, choose, stacked, table_of
 from recrawl_lab.learners.link_learners import Learner, LearnerSettings, fit
 
 DATA = Path(__file__).parents[1] / "data" / "links" / "links.npz"

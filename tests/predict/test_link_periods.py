@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.predict.look_back_look_around import (
+from recrawl.predict.feature_extraction import (
     LinkPeriods,
     change_rate,
     lags,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from recrawl.predict.feature_table import Feature, FeatureGroup, PredictionTarget, table_of
+from recrawl.predict.static_features import Feature, FeatureGroup, PredictionTarget, table_of
 from recrawl_lab.learners.link_learners import Learner, LearnerSettings, ShrunkenCounts, fit, learn_shrinkage
 
 NAMES = ("new_internal_1", "new_internal_2", "new_internal_mean", "near_internal_link_change_rate")

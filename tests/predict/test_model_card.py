@@ -8,9 +8,9 @@ import pytest
 from recrawl.errors import InputError
 from recrawl.model import GammaBelief
 from recrawl.predict.feature_extraction import ObservationCounts
-from recrawl.predict.feature_table import Feature, FeatureGroup, table_of
 from recrawl.predict.prior_model import ModelCard, ModelScore, contributions, model_card
 from recrawl.predict.prior_scores import ModelDrift, ModelFit, PriorTally, tally_counts, worst
+from recrawl.predict.static_features import Feature, FeatureGroup, table_of
 from recrawl.time import DAY
 
 PRIORS = {"model": 0.3, "all pages": 0.5, "host": 0.4}

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.naive_bayes import GaussianNB
 
-from recrawl.predict.feature_table import Feature, FeatureGroup, table_of
+from recrawl.predict.static_features import Feature, FeatureGroup, table_of
 from recrawl_lab.learners.class_learners import learn_bayes
 
 NAME = Feature("name", FeatureGroup.SP, categorical=True)

@@ -8,8 +8,8 @@ import pytest
 from recrawl.estimate.posterior.gamma_posterior import UNKNOWN_RATE
 from recrawl.model import Histories
 from recrawl.model.arrays import offsets_of
-from recrawl.predict import url_clusters
-from recrawl.predict.url_clusters import section_id
+from recrawl.predict import related_pages
+from recrawl.predict.related_pages import section_id
 
 
 def population(rates, observations=10):
@@ -26,7 +26,7 @@ def three_sections():
     section = np.repeat([11, 12, 21], 60)
     host = section // 10
     rates = np.where(section == 11, 0.1, 0.002)
-    return url_clusters.fit_neighbour_prior(population(rates), host, section)
+    return related_pages.fit_neighbour_prior(population(rates), host, section)
 
 
 def test_a_section_says_more_than_its_host():
@@ -47,7 +47,9 @@ def test_a_small_section_leans_on_its_host():
     nothing = np.full(122, np.nan)
     joined = Histories(np.arange(122), np.append(0, np.cumsum(counts)), gaps, changed, nothing, nothing, nothing)
     found = (
-        url_clusters.fit_neighbour_prior(joined, section // 10, section).of(np.array([1, 2]), np.array([12, 22])).mean()
+        related_pages.fit_neighbour_prior(joined, section // 10, section)
+        .of(np.array([1, 2]), np.array([12, 22]))
+        .mean()
     )
     assert found[0] > 4 * found[1]
 
@@ -63,7 +65,7 @@ def test_a_new_section_is_believed_of_as_its_host_and_a_new_host_as_everything()
 
 def test_without_history_it_is_the_default():
     nobody = np.empty(0, np.int64)
-    model = url_clusters.fit_neighbour_prior(Histories.concatenate([]), nobody, nobody)
+    model = related_pages.fit_neighbour_prior(Histories.concatenate([]), nobody, nobody)
     assert model.of(np.array([4]), np.array([5])).mean()[0] == pytest.approx(UNKNOWN_RATE)
 
 

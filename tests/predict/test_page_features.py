@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recrawl.predict.feature_extraction import FeatureEvidence, FeatureOptions, look_around, page_features
-from recrawl.predict.feature_table import FeatureGroup
 from recrawl.predict.page_versions import COLUMNS, PageTexts, PageVersions, TimedLinks
 from recrawl.predict.related_pages import learn_semantics
+from recrawl.predict.static_features import FeatureGroup
 from recrawl.time import DAY
 
 NOW = 100 * DAY

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from recrawl.errors import InputError
-from recrawl.predict.feature_table import Feature, FeatureGroup, FeatureTable, table_of
+from recrawl.predict.static_features import Feature, FeatureGroup, FeatureTable, table_of
 from recrawl_lab.learners.class_learners import LEARNERS, cross_validated, fit_tree, pessimism, wrapper_selection
 
 CLASSES = 3

@@ -7,7 +7,7 @@ import pytest
 
 from recrawl.errors import InputError
 from recrawl.predict.count_prior import count_likelihood, train
-from recrawl.predict.feature_table import Feature, FeatureGroup, FeatureTable, table_of
+from recrawl.predict.static_features import Feature, FeatureGroup, FeatureTable, table_of
 from recrawl.time import DAY
 
 SHAPE = 2.0

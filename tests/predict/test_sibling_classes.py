@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.predict.url_clusters import fit_sibling_classes
+from recrawl.predict.related_pages import fit_sibling_classes
 
 urls = st.lists(
     st.tuples(st.sampled_from("ab"), st.lists(st.sampled_from("xyz"), max_size=3), st.integers(0, 9)).map(

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.predict.url_clusters import UrlClusters
+from recrawl.predict.related_pages import UrlClusters
 
 
 def test_the_deepest_directory_with_enough_pages():

@@ -15,9 +15,9 @@ from recrawl.app.compare.policy_simulation import collections
 from recrawl.estimate.operational.operational_factors import RANGE
 from recrawl.schedule.learning.online_fit import OnlineFit
 from recrawl.simulate.benchmark_field import BenchmarkField, field_of_all
-from recrawl.simulate.change_processes import EventTimes
 from recrawl.simulate.policy_benchmark import BenchmarkRules, compete, entry
 from recrawl.simulate.sampling import PageTruth
+from recrawl.simulate.virtual_web import EventTimes
 from recrawl.time import DAY
 
 DAYS = 3000

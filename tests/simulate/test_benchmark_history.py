@@ -6,9 +6,9 @@ import numpy as np
 
 from recrawl.model import Histories
 from recrawl.simulate.benchmark_field import BenchmarkField, field_from_histories, visits_per_page
-from recrawl.simulate.change_processes import EventTimes
 from recrawl.simulate.policy_benchmark import BenchmarkRules, compete, entry
 from recrawl.simulate.sampling import PageTruth
+from recrawl.simulate.virtual_web import EventTimes
 from recrawl.time import DAY
 
 NOON, SPAN, PAGES = 20_000.5 * DAY, 600.0, 400

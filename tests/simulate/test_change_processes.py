@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from recrawl.simulate.change_processes import BurstProcess, PoissonProcess, RhythmicProcess, WholeGapProcess
+from recrawl.simulate.virtual_web import BurstProcess, PoissonProcess, RhythmicProcess, WholeGapProcess
 from recrawl.time import DAY, HOUR, WEEK
 
 START = 1_700_000_000.0

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.predict.feature_table import Feature, FeatureGroup, table_of
+from recrawl.predict.static_features import Feature, FeatureGroup, table_of
 from recrawl_lab.learners.class_learners import LEARNERS
 from recrawl_lab.trials.class_trial import FEATURES, FEWEST, balanced, table_1
 

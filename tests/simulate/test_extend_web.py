@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from recrawl.simulate.change_processes import PoissonProcess
 from recrawl.simulate.sites import HOST_LAWS, synthetic_web
+from recrawl.simulate.virtual_web import PoissonProcess
 from recrawl.time import DAY
 from recrawl_testweb.extend_web import prolonged, with_new_pages
 

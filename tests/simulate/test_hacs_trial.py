@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from recrawl.errors import InputError
-from recrawl.simulate.change_processes import EventTimes
 from recrawl.simulate.sampling import PageTruth, RegularVisits
+from recrawl.simulate.virtual_web import EventTimes
 from recrawl.time import DAY, WEEK
 from recrawl_lab.experiments.experiment_hacs import PUBLISHED, run, updates
 from recrawl_lab.trials.hacs_trial import evaluate

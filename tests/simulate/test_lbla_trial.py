@@ -5,9 +5,9 @@ import pytest
 
 from recrawl.assess.prediction_scores import precision_area
 from recrawl.predict.feature_extraction import FeatureEvidence, FeatureOptions, look_around
-from recrawl.predict.feature_table import FeatureSet, PredictionTarget
 from recrawl.predict.page_versions import PageTexts, PageVersions
 from recrawl.predict.related_pages import learn_semantics
+from recrawl.predict.static_features import FeatureSet, PredictionTarget
 from recrawl.time import DAY
 from recrawl_lab.learners.link_learners import Learner, LearnerSettings
 from recrawl_lab.trials.lbla_trial import CONTESTANTS, LblaTrial, examples, pooled

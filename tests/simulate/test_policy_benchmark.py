@@ -17,10 +17,9 @@ from recrawl.schedule.policies.fixed_interval import FixedInterval, Uniform
 from recrawl.schedule.policies.policy_registry import ORACLES
 from recrawl.schedule.policies.valued import ValuedPolicy
 from recrawl.simulate.benchmark_field import BenchmarkField, field_of, field_of_all
-from recrawl.simulate.benchmark_score import METRICS
-from recrawl.simulate.change_processes import EventTimes, PoissonProcess
-from recrawl.simulate.policy_benchmark import NAMES, SAME_AT_A_BUDGET, BenchmarkRules, compete, entry
+from recrawl.simulate.policy_benchmark import METRICS, NAMES, SAME_AT_A_BUDGET, BenchmarkRules, compete, entry
 from recrawl.simulate.sampling import PageTruth
+from recrawl.simulate.virtual_web import EventTimes, PoissonProcess
 from recrawl.time import DAY
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded"

@@ -9,8 +9,8 @@ from recrawl.estimate.estimators import ESTIMATORS
 from recrawl.estimate.operational.factor_state import PageGroups
 from recrawl.estimate.point_evidence import PointBelief
 from recrawl.model import Verdict
-from recrawl.simulate.change_processes import PoissonProcess
 from recrawl.simulate.sampling import IrregularVisits, PageTruth, sample
+from recrawl.simulate.virtual_web import PoissonProcess
 from recrawl.time import DAY
 from recrawl_lab.trials.rate_trials import InWallTime, RatePopulation, method_of, run_trial, score
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recrawl.model import Histories, Verdict
-from recrawl.simulate.change_processes import EventTimes, PoissonProcess
 from recrawl.simulate.sampling import AdaptiveVisits, IrregularVisits, PageTruth, RegularVisits, sample
+from recrawl.simulate.virtual_web import EventTimes, PoissonProcess
 from recrawl.time import DAY
 
 SCHEDULES = [RegularVisits(7 * DAY), IrregularVisits(10 * DAY, 1.0), AdaptiveVisits()]

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.simulate.change_processes import EventTimes
+from recrawl.simulate.virtual_web import EventTimes
 
 ROWS = 4
 events = st.lists(st.tuples(st.integers(0, ROWS - 1), st.floats(-10, 10).map(lambda t: round(t, 1))))

@@ -3,8 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.simulate.change_processes import EventTimes
-from recrawl.simulate.virtual_web import VirtualWeb, WebLinks, join
+from recrawl.simulate.virtual_web import EventTimes, VirtualWeb, WebLinks, join
 
 times = st.floats(0, 100).map(lambda t: round(t, 1))
 

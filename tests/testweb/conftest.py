@@ -8,9 +8,8 @@ import numpy as np
 import pycurl
 import pytest
 
-from recrawl.simulate.change_processes import PoissonProcess
 from recrawl.simulate.sites import PageMixture, SiteGrowth, lognormal_rates, synthetic_web, tree_site
-from recrawl.simulate.virtual_web import join
+from recrawl.simulate.virtual_web import PoissonProcess, join
 from recrawl.time import DAY, VirtualClock
 from recrawl_testweb import FaultProfile, VirtualWebServer
 

@@ -8,8 +8,8 @@ import pytest
 from recrawl.app.assess.site_pages import SitePages, media_types, pages_of_archive, pages_of_capture
 from recrawl.assess.archive_quality import archive_quality
 from recrawl.assess.crawl_segmentation import segment_crawls
-from recrawl.assess.graph_layout.spanning_tree import ROOT, ChangeClass
 from recrawl.assess.observations import Observations
+from recrawl.assess.site_structure import ROOT, ChangeClass
 from recrawl.model import ChangeKind, Outcome, Verdict, Visits
 from recrawl.store.open import open_store
 from recrawl.store.store_values import CaptureColumns, FoundPages, SiteProgress, SiteStep

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from recrawl.app.display import command_in, period, some_named, valid_period
-from recrawl.assess.capture_statement import LIKELY, CaptureStatement, Names, outcome_counts, statement_json
+from recrawl.assess.blur_coherence import LIKELY, CaptureStatement, Names, outcome_counts, statement_json
 from recrawl.crawl.clock import RealClock
 from recrawl.crawl.site_capture.capture_course import CaptureReport, report_json
 from recrawl.crawl.site_capture.capture_order import CaptureOrder
@@ -27,7 +27,7 @@ from recrawl.estimate.posterior.gamma_posterior import UNKNOWN_RATE
 from recrawl.estimate.signals import changefreq_prior
 from recrawl.model import BoolArray, FloatArray, IntArray
 from recrawl.model.plurals import counted
-from recrawl.predict import url_clusters
+from recrawl.predict import related_pages
 from recrawl.store.base import Store
 from recrawl.time import format_duration
 
@@ -279,11 +279,11 @@ class BelievedRates:
         return known.histories.page[twice], known.rate[twice]
 
     @cached_property
-    def _around(self) -> tuple[url_clusters.NeighbourPrior, bool]:
+    def _around(self) -> tuple[related_pages.NeighbourPrior, bool]:
         """The rate of a new page, and whether it comes from observations."""
         histories = self.store.histories(until=self.until)
         histories = histories.take(~np.isin(histories.page, self.store.resources()))
-        found = url_clusters.fit_neighbour_prior(histories, self._host(histories.page), self._section(histories.page))
+        found = related_pages.fit_neighbour_prior(histories, self._host(histories.page), self._section(histories.page))
         return found, bool(len(histories.gaps))
 
     def _expected(self, page: IntArray) -> FloatArray:
@@ -299,7 +299,7 @@ class BelievedRates:
         return pages.host[np.searchsorted(pages.id, page)]
 
     def _section(self, page: IntArray) -> IntArray:
-        return np.array([url_clusters.section_id(url) for url in self.store.urls(page)], np.int64)
+        return np.array([related_pages.section_id(url) for url in self.store.urls(page)], np.int64)
 
     def _claimed(self, page: IntArray, reading: changefreq_prior.Reading) -> FloatArray:
         """What the last ``changefreq`` said of each page means (SHARC Definition 6.1); NaN for nothing."""

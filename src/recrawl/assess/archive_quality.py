@@ -22,8 +22,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from recrawl.assess.blur_coherence import ExpectedChanges, page_coherence, penalty
-from recrawl.assess.capture_statement import CaptureStatement, RevisitResult, statement
+from recrawl.assess.blur_coherence import (
+    CaptureStatement,
+    ExpectedChanges,
+    RevisitResult,
+    page_coherence,
+    penalty,
+    statement,
+)
 from recrawl.assess.crawl_segmentation import (
     CapturePairs,
     CrawlSegments,
@@ -33,9 +39,9 @@ from recrawl.assess.crawl_segmentation import (
     pair,
     segment_crawls,
 )
-from recrawl.assess.graph_layout.spanning_tree import ChangeClass
 from recrawl.assess.observations import Observations
 from recrawl.assess.replay_selection import CopyTable, SelectionRule
+from recrawl.assess.site_structure import ChangeClass
 from recrawl.model import AnyArray, Belief, BoolArray, FloatArray, IntArray
 from recrawl.model.arrays import ends_of_runs, starts_of_runs
 

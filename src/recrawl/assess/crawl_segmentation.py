@@ -24,10 +24,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recrawl.assess.capture_statement import CapturedPages, RevisitResult
-from recrawl.assess.change_intervals import Intervals
-from recrawl.assess.graph_layout.spanning_tree import ChangeClass
+from recrawl.assess.blur_coherence import CapturedPages, RevisitResult
 from recrawl.assess.observations import Observations
+from recrawl.assess.poisson_test import Intervals
+from recrawl.assess.site_structure import ChangeClass
 from recrawl.model import AnyArray, BoolArray, ChangeKind, FloatArray, IntArray, Verdict
 from recrawl.model.arrays import ends_of_runs, starts_of_runs
 
@@ -62,7 +62,7 @@ class CapturePairs:
     revisit: IntArray
     """The observation taken as its revisit, or ``NO_REVISIT``."""
     found: AnyArray
-    """:class:`~recrawl.assess.capture_statement.RevisitResult`."""
+    """:class:`~recrawl.assess.blur_coherence.RevisitResult`."""
     links: BoolArray
     """Whether its links changed in between."""
     new: BoolArray

@@ -1,32 +1,40 @@
-"""The pyramid: nested visit–revisit intervals around one time, and simple orders of revisits (SHARC 5.2–5.6).
+"""The pyramid: nested visit–revisit intervals around one time, and SHARC-Threshold.
 
 Some pyramid has the highest expected coherence among all schedules that visit every page and then revisit every page,
 whatever the rates (reading 003.27; SHARC 5.3, 5.5). The module also has:
 
- * any single-visit strategy with revisits, first in first out or last in first out (SHARC 5.6.1); * SHARC-Revisits:
- visits and revisits in organ-pipe order, for low blur with two versions of each page (SHARC 5.2). All intervals have
- one length, so the expected coherence is that of any first-in-first-out order; * the case of a fixed capture and a
- fixed observation interval: the hottest page next to the middle of the observation interval (SHARC 4.3.3); * the best
- valley (beyond the thesis): each page, from the hottest on, takes the shortest or the longest interval left.
- SHARC-Selective finds one valley greedily; dynamic programming over the number of short intervals finds the best. It is
- often, but not always optimal: rates 0.5, 1 and 0.01 on the lengths 2, 3 and 4, in this order, beat every valley; *
- several hosts at once (:func:`side_by_side`), each planned separately at its own delay around a common middle. Small or
- fast hosts start later and end earlier. This is optimal for coherence, which depends only on the interval of a page:
- all visits lie before the common middle and all revisits behind it, so every interval contains it. It is also optimal
- for blur, up to a shift of less than a delay (:func:`recrawl.capture.single_visit.centred_start`): the penalty of a
- visit depends only on its distance from the middle of the common observation interval.
+- any single-visit strategy with revisits, first in first out or last in first out (SHARC 5.6.1);
+- SHARC-Revisits: visits and revisits in organ-pipe order, for low blur with two versions of each page (SHARC 5.2). All
+  intervals have one length, so the expected coherence is that of any first-in-first-out order;
+- the case of a fixed capture and a fixed observation interval: the hottest page next to the middle of the observation
+  interval (SHARC 4.3.3);
+- the best valley (beyond the thesis): each page, from the hottest on, takes the shortest or the longest interval left.
+  SHARC-Selective finds one valley greedily; dynamic programming over the number of short intervals finds the best. It
+  is often, but not always optimal: rates 0.5, 1 and 0.01 on the lengths 2, 3 and 4, in this order, beat every valley;
+- several hosts at once (:func:`side_by_side`), each planned separately at its own delay around a common middle. Small
+  or fast hosts start later and end earlier. This is optimal for coherence, which depends only on the interval of a
+  page: all visits lie before the common middle and all revisits behind it, so every interval contains it. It is also
+  optimal for blur, up to a shift of less than a delay (:func:`recrawl.capture.single_visit.centred_start`): the penalty
+  of a visit depends only on its distance from the middle of the common observation interval.
+
+SHARC-Threshold: as many pages as possible stay unchanged with probability τ; the others are given up (SHARC 5.3).
+
+The second variant scans from the outside in, as in the figures of the thesis; it works online.
 """
 
 from __future__ import annotations
 
 import enum
+import heapq
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from recrawl.capture.online_pages import RankedPages, SiteSize
 from recrawl.capture.single_visit import heat, hottest_first, organ_pipes
-from recrawl.capture.strategy import Strategy
+from recrawl.capture.strategy import CaptureTerms, KnownPages, PlanDecision, Strategy
 from recrawl.model import BoolArray, ByteArray, CapturePlan, FloatArray, IntArray
 from recrawl.model.compiled import can_compile, compiled
 
@@ -238,3 +246,108 @@ def side_by_side(
             visit[pages] = slots.visit_times(begin, pace)
             revisit[pages] = slots.revisit_times(begin, pace)
     return ParallelTimetable(visit, revisit)
+
+
+def sharc_threshold(rate: FloatArray, delay: float, threshold: float, weight: FloatArray | None = None) -> CapturePlan:
+    """Hopeful pages inside, the hottest innermost; hopeless ones outside, the hottest outermost. O(n log n).
+
+    >>> plan = sharc_threshold(np.array([0.557, 0.016, 0.037, 0.083, 0.311, 0.249]), 0.5, 0.9)
+    >>> plan.visit.tolist(), plan.revisit.tolist()
+    ([0, 3, 4, 5, 1, 2], [11, 8, 7, 6, 10, 9])
+    """
+    return divide(rate, delay, threshold, weight).plan
+
+
+def divide(rate: FloatArray, delay: float, threshold: float, weight: FloatArray | None = None) -> PlanDecision:
+    """The plan of :func:`sharc_threshold`, and which pages it gives up."""
+    hottest = np.argsort(-rate, kind="stable")
+    hopeful = hopeful_pages(rate, delay, threshold, weight)
+    inside, outside = hottest[hopeful[hottest]], hottest[~hopeful[hottest]]
+    return PlanDecision(pyramid(np.concatenate([inside, outside[::-1]]), once=False), ~hopeful)
+
+
+def hopeful_pages(rate: FloatArray, delay: float, threshold: float, weight: FloatArray | None = None) -> BoolArray:
+    """Which pages can be coherent with a probability above ``threshold`` together (SHARC Definition 5.4).
+
+    Pages are tried from the hottest to the coldest; a page is hopeful if e^{−λ(2i+1)Δ} > τ, where i pages are
+    hopeful already (reading 003.19). No other choice makes more pages hopeful. With weights, the hopeful pages have
+    the largest total weight possible: each page is a job with a deadline, the last place in which it is hopeful.
+    """
+    hottest = np.argsort(-rate, kind="stable")
+    places = _hopeful_places(rate[hottest], delay, threshold)
+    equal = weight is None or bool((weight == weight[:1]).all())
+    hopeful = np.zeros(len(rate), dtype=np.bool_)
+    hopeful[hottest] = _most(places) if weight is None or equal else _heaviest(places, weight[hottest])
+    return hopeful
+
+
+def _hopeful_places(rate: FloatArray, delay: float, threshold: float) -> IntArray:
+    """How many of the innermost intervals are short enough for each page."""
+    with np.errstate(divide="ignore", over="ignore"):
+        slots = math.log(1.0 / threshold) / (rate * delay)
+    return np.ceil(np.clip((slots - 1.0) / 2.0, 0.0, len(rate))).astype(np.int64)
+
+
+def _most(places: IntArray) -> BoolArray:
+    """Take each page in turn if a place is left: c ← min(c + 1, places), all at once by a running minimum."""
+    turn = np.arange(len(places))
+    taken = np.minimum(turn + 1, turn + np.minimum.accumulate(places - turn))
+    return np.diff(taken, prepend=0) > 0
+
+
+def _heaviest(places: IntArray, weight: FloatArray) -> BoolArray:
+    """Take each page in turn, and drop the lightest if they are then too many for their places. O(n log n)."""
+    kept = np.zeros(len(places), dtype=np.bool_)
+    held: list[tuple[float, int]] = []
+    for page, (limit, value) in enumerate(zip(places.tolist(), weight.tolist(), strict=True)):
+        heapq.heappush(held, (value, page))
+        if len(held) > limit:
+            heapq.heappop(held)
+    kept[[page for _, page in held]] = True
+    return kept
+
+
+class SharcThresholdOutermost:
+    """Each interval, the longest first, goes to the hottest known page that can stand it.
+
+    That is one with e^{−λI} > τ; if there is none, the hottest page known is given up. Table 5.1 was made by this scan
+    (reading 003.19). It keeps every page just above τ and is far worse than the definition, but needs no
+    more than the pages known and the size. Weights have no part in it.
+    """
+
+    def __init__(self, terms: CaptureTerms) -> None:
+        self._terms = terms
+        self._known = KnownPages()
+        self._waiting = RankedPages()
+        self._size = SiteSize(terms.expected)
+        self._visited: list[int] = []
+        self._hopeless: list[int] = []
+
+    def discover(self, page: IntArray, rate: FloatArray, weight: FloatArray | None = None) -> None:
+        """Rank new pages by rate among the waiting ones."""
+        new = self._known.admit(page, rate, weight)
+        self._size.discovered(len(new.page))
+        self._waiting.add(new.rate, new.page)
+
+    def next_page(self) -> int | None:
+        """The hottest page that is hopeful on the longest interval left, or else the hottest."""
+        if not self._waiting:
+            return None
+        left = self._size.estimate() - self._size.visited
+        self._size.visit()
+        length = (2 * left - 1) * self._terms.delay
+        limit = math.log(1.0 / self._terms.threshold) / length if length else math.inf
+        hopeful = self._waiting.colder_than(limit)
+        page = self._waiting.take(hopeful - 1)
+        self._visited.append(page)
+        if not hopeful:
+            self._hopeless.append(page)
+        return page
+
+    def revisits(self) -> IntArray:
+        """Every page, the one visited last first."""
+        return np.array(self._visited[::-1], dtype=np.int64)
+
+    def given_up(self) -> IntArray:
+        """The pages given up, as they were visited."""
+        return np.array(self._hopeless, dtype=np.int64)

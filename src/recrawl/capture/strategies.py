@@ -13,11 +13,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from recrawl.capture.pyramid import RevisitedStrategy, RevisitOrder, sharc_revisits
+from recrawl.capture.pyramid import RevisitedStrategy, RevisitOrder, SharcThresholdOutermost, divide, sharc_revisits
 from recrawl.capture.sharc_intervals import SharcIntervalsOnline, place_and_shrink
 from recrawl.capture.sharc_optimal import prove
 from recrawl.capture.sharc_selective import SharcSelectiveOnline, select
-from recrawl.capture.sharc_threshold import SharcThresholdOutermost, divide
 from recrawl.capture.single_visit import (
     BreadthFirst,
     DepthFirst,

@@ -5,7 +5,6 @@ from recrawl.model.belief import Belief, GammaBelief, GridBelief
 from recrawl.model.captures import Capture, CapturePlan
 from recrawl.model.histories import Histories
 from recrawl.model.noise_counts import NoiseCounts
-from recrawl.model.pages import Page, Pages, Validators
 from recrawl.model.visits import (
     ANSWERED,
     UNCOUNTED,
@@ -13,6 +12,9 @@ from recrawl.model.visits import (
     VISIT_COLUMNS,
     ChangeKind,
     Outcome,
+    Page,
+    Pages,
+    Validators,
     Verdict,
     Visit,
     Visits,

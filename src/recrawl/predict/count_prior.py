@@ -1,8 +1,13 @@
-"""A prior for the rate of a page from its features, learned from event counts.
+"""A prior for the rate of a page from its features, and the boosted trees that compute it.
 
-A page with features x has rate λ ~ Gamma(a(x), a(x)/μ(x)): mean μ; a says how much pages of equal features differ. In
-exposure T it shows X ~ NegativeBinomial(mean μT, shape a) events, and its belief becomes Gamma(a + X, a/μ + T). So cold
-start, static and historic phase (paper 002) are one formula.
+Boosted trees are plain arrays: trained by scikit-learn, evaluated without it, stored in files without code. A
+scikit-learn model can only be stored as a pickle, and loading a pickle can run code. So the trees are copied out of the
+trained model, node by node, into arrays. Their predictions are compared with scikit-learn's after training, so a
+different tree layout in another version is noticed at once.
+
+The prior is learned from event counts. A page with features x has rate λ ~ Gamma(a(x), a(x)/μ(x)): mean μ; a says how
+much pages of equal features differ. In exposure T it shows X ~ NegativeBinomial(mean μT, shape a) events, and its
+belief becomes Gamma(a + X, a/μ + T). So cold start, static and historic phase (paper 002) are one formula.
 
 Learning has two steps. Boosted trees fit the mean of X/T with weight T by Poisson deviance. Their out-of-fold
 predictions m are then recalibrated, together with the remaining spread, by maximum likelihood of the counts:
@@ -19,16 +24,273 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import optimize, special
 
 from recrawl.errors import InputError, require
-from recrawl.model import BoolArray, FloatArray, GammaBelief, IntArray
-from recrawl.predict.boosted_trees import BoostedTrees, grow
-from recrawl.predict.feature_table import FeatureTable
+from recrawl.model import AnyArray, BoolArray, FloatArray, GammaBelief, IntArray
+from recrawl.model.compiled import can_compile, compiled
+from recrawl.predict.static_features import FeatureArray, FeatureTable
+
+NAMES = 256
+"""Categories that a column may have: whole numbers below this."""
+_LEARNING_RATE, _LEAVES, _TREE_RIDGE = 0.08, 15, 1.0
+_STOP_EARLY = 200
+"""Pages from which a tenth is held out, so that growing stops when it no longer gains."""
+_FEW = 20_000
+"""Pages below which one processor grows the trees faster than several."""
+_CHECKED = 200
+_KNOWN = 10
+"""Pages that a feature must be known of to be learned from; where it is known of none, growing would even fail."""
+
+
+_OF_NODES = ("column", "threshold", "left", "right", "unknown_left", "names", "value")
+"""Columns with a row for each node."""
+_KINDS: dict[str, type[np.generic]] = {
+    **dict.fromkeys(("root", "column", "left", "right", "names"), np.int32),
+    **dict.fromkeys(("threshold", "value"), np.float64),
+    **dict.fromkeys(("unknown_left", "goes_left", "known"), np.bool_),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BoostedTrees:
+    """Regression trees whose answers add up. Nodes of all trees lie in one table."""
+
+    root: npt.NDArray[np.int32]
+    """The first node of each tree."""
+    column: npt.NDArray[np.int32]
+    """What a node asks for."""
+    threshold: FloatArray
+    """Up to it a number goes left."""
+    left: npt.NDArray[np.int32]
+    right: npt.NDArray[np.int32]
+    """The same as ``left`` in a leaf, and the node itself."""
+    unknown_left: BoolArray
+    """Where a page goes whose feature is unknown."""
+    names: npt.NDArray[np.int32]
+    """The row of ``goes_left`` that a node asks; −1 where it asks for a number."""
+    value: FloatArray
+    """What a leaf adds."""
+    goes_left: BoolArray
+    """Names that go left. Shape (questions, :data:`NAMES`)."""
+    known: BoolArray
+    """Names that the trees have seen, by column; others are unknown. Shape (columns, :data:`NAMES`)."""
+    start: float
+    """The sum starts with it."""
+
+    def log_mean(self, values: FeatureArray) -> FloatArray:
+        """What trees grown by :func:`grow` add up to: the logarithm of the mean."""
+        return self.total(values)
+
+    def total(self, values: FeatureArray) -> FloatArray:
+        """The sum over all trees, for each row. O(rows · trees · depth)."""
+        if values.shape[1] != len(self.known):
+            msg = f"the trees read {len(self.known)} features, not {values.shape[1]}"
+            raise ValueError(msg)
+        found = np.full(len(values), self.start)
+        if can_compile():
+            _add_leaves(found, np.ascontiguousarray(values.T, np.float32), *self._questions())
+        else:
+            self._add_numpy(values.astype(np.float32, copy=False), found)
+        return found
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Everything, by name: for a file."""
+        return {field.name: np.asarray(getattr(self, field.name)) for field in fields(self)}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, AnyArray]) -> BoostedTrees:
+        """The reverse of :meth:`arrays`.
+
+        Raises:
+            ValueError: they lead nowhere: a node outside the table, columns of other lengths or kinds, or trees
+                without end. Compiled code observes no bounds, so nothing else does later.
+        """
+        given = {name: _of_kind(arrays[name], kind) for name, kind in _KINDS.items()}
+        trees = cls(**given, start=float(arrays["start"]))
+        nodes = np.arange(len(trees.value))
+        if any(given[name].shape != nodes.shape for name in _OF_NODES) or trees.root.ndim != 1:
+            msg = "these columns have different lengths"
+            raise ValueError(msg)
+        leaf = trees.left == nodes
+        # Children lie behind their parents, so every way ends.
+        onwards = leaf | ((trees.left > nodes) & (trees.right > nodes) & (trees.right < len(nodes)))
+        asks = (trees.column >= 0) & (trees.column < len(trees.known)) & (trees.names < len(trees.goes_left))
+        roots = (trees.root >= 0) & (trees.root < len(nodes))
+        fits = bool((onwards & (trees.left < len(nodes)) & asks).all() and roots.all())
+        if not fits or trees.known.shape[1:] != (NAMES,) or trees.goes_left.shape[1:] != (NAMES,):
+            msg = "these numbers are no trees"
+            raise ValueError(msg)
+        return trees
+
+    def _questions(self) -> tuple[AnyArray, ...]:
+        """What the kernel reads. Of node ``n`` the right child is at ``2 n`` and the left one at ``2 n + 1``."""
+        child = np.stack([self.right, self.left], axis=1).ravel()
+        asked = (self.unknown_left, self.names, self.value, self.goes_left, self.known)
+        return (self.root, self.column, self.threshold, child, *asked)
+
+    def _add_numpy(self, values: FeatureArray, found: FloatArray) -> None:
+        """Tree by tree, all rows per step down at once."""
+        row = np.arange(len(values))
+        for root in self.root.tolist():
+            node = np.full(len(values), root)
+            while not bool((self.left[node] == node).all()):
+                asked = values[row, self.column[node]]
+                name = self.names[node]
+                is_name = (name >= 0) & (asked >= 0) & (asked < NAMES)
+                code = np.where(is_name, asked, 0).astype(np.int64)
+                unknown = np.isnan(asked) | ((name >= 0) & ~(is_name & self.known[self.column[node], code]))
+                by_name = self.goes_left[name, code] if len(self.goes_left) else np.zeros(len(node), np.bool_)
+                goes = np.where(name >= 0, by_name, asked <= self.threshold[node])
+                node = np.where(np.where(unknown, self.unknown_left[node], goes), self.left[node], self.right[node])
+            found += self.value[node]
+
+
+def _of_kind(column: AnyArray, kind: type[np.generic]) -> AnyArray:
+    if column.dtype != kind:
+        msg = f"these are no numbers of the kind {kind.__name__}"
+        raise ValueError(msg)
+    return np.ascontiguousarray(column)
+
+
+@compiled
+def _add_leaves(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
+    found: FloatArray,
+    columns: FeatureArray,
+    root: AnyArray,
+    column: AnyArray,
+    threshold: AnyArray,
+    child: AnyArray,
+    unknown_left: AnyArray,
+    names: AnyArray,
+    value: AnyArray,
+    goes_left: AnyArray,
+    known: AnyArray,
+) -> None:
+    # Some rows at a time go through one tree after the other, all a step down at once: so both the tree and the rows
+    # stay at hand, and no step waits for the one before to tell left from right. Rows that reached a leaf drop out.
+    node, rows = np.empty(256, np.int32), np.empty(256, np.int32)
+    for first in range(0, len(found), 256):
+        many = min(256, len(found) - first)
+        for tree in range(len(root)):
+            node[:many] = root[tree]
+            for row in range(many):
+                rows[row] = row
+            going = many if child[2 * root[tree]] != root[tree] else 0
+            while going:
+                kept = 0
+                for index in range(going):
+                    this = np.uint32(rows[index])
+                    at = np.uint32(node[this])
+                    asked = columns[np.uint32(column[at]), np.uint32(first) + this]
+                    is_unknown = np.uint32(asked != asked)  # noqa: PLR0124 - only NaN differs from itself
+                    goes = np.uint32(asked <= threshold[at]) | (is_unknown & np.uint32(unknown_left[at]))
+                    if names[at] >= 0:
+                        goes = np.uint32(unknown_left[at])
+                        if 0.0 <= asked < 256.0:  # noqa: PLR2004 - NAMES; a kernel reads no globals that may change
+                            code = int(asked)
+                            if known[column[at], code]:
+                                goes = np.uint32(goes_left[names[at], code])
+                    new = np.uint32(child[np.uint32(2) * at + goes])
+                    node[this] = new
+                    rows[kept] = this
+                    kept += int(child[np.uint32(2) * new] != new)
+                going = kept
+            for row in range(many):
+                found[first + row] += value[node[row]]
+
+
+def grow(  # noqa: PLR0913 - what to learn from, and how
+    table: FeatureTable, rate: FloatArray, weight: FloatArray, *, rounds: int, smallest_leaf: int, seed: int
+) -> BoostedTrees:
+    """Trees for the mean of ``rate``, by Poisson deviance; ``weight`` is how much each page counts.
+
+    O(rounds · pages · columns). Needs the extra ``predict``.
+    """
+    told = (~np.isnan(table.values)).sum(axis=0) >= _KNOWN
+    values = np.where(told, table.values, np.float32(0.0))
+    named = np.array([column.categorical for column in table.columns], np.bool_) & told
+    learner = require("sklearn.ensemble", "predict").HistGradientBoostingRegressor(
+        loss="poisson",
+        learning_rate=_LEARNING_RATE,
+        max_iter=rounds,
+        max_leaf_nodes=_LEAVES,
+        min_samples_leaf=smallest_leaf,
+        l2_regularization=_TREE_RIDGE,
+        categorical_features=named,
+        early_stopping=len(table) >= _STOP_EARLY,
+        random_state=seed,
+    )
+    # Threads that wait for each other at every node of a small tree cost more than they save.
+    threads = 1 if len(table) < _FEW else None
+    with require("threadpoolctl", "predict").threadpool_limits(threads):
+        learner.fit(values, rate, sample_weight=weight)
+        return taken_out(learner, values, named)
+
+
+def taken_out(learner: Any, values: FeatureArray, named: BoolArray) -> BoostedTrees:  # noqa: ANN401 - scikit-learn's
+    """The trees of a fitted learner of one output, checked to say what it says of the pages it was fitted to.
+
+    ``learner`` is one of scikit-learn's for histogram-based boosting; ``named`` marks its columns of names.
+
+    Raises:
+        ValueError: there are names other than whole numbers below :data:`NAMES`.
+    """
+    trees = _nodes(learner, values, named)
+    some = values[:: max(len(values) // _CHECKED, 1)]
+    said = learner._raw_predict(some).ravel()  # noqa: SLF001 - classes, means and rates alike: before any link function
+    if not np.allclose(trees.total(some), said, atol=1e-9):
+        msg = "this version of scikit-learn lays its trees out in another way"
+        raise AssertionError(msg)
+    return trees
+
+
+def _nodes(learner: Any, values: FeatureArray, named: BoolArray) -> BoostedTrees:  # noqa: ANN401 - scikit-learn's
+    """The nodes of a learner. It puts columns of names first, and numbers the names it saw again."""
+    predictors = [tree for (tree,) in learner._predictors]  # noqa: SLF001 - there is no public way to them
+    sizes = np.array([len(tree.nodes) for tree in predictors])
+    root = np.cumsum(sizes) - sizes
+    nodes = np.concatenate([tree.nodes for tree in predictors])
+    base = np.repeat(root, sizes)
+    leaf = nodes["is_leaf"].astype(np.bool_)
+    own = np.arange(len(nodes))
+    places = np.concatenate([np.flatnonzero(named), np.flatnonzero(~named)])
+    column = np.where(leaf, 0, places[np.where(leaf, 0, nodes["feature_idx"])])
+    by_name = nodes["is_categorical"].astype(np.bool_) & ~leaf
+    bits = np.concatenate([tree.raw_left_cat_bitsets for tree in predictors])
+    first_bits = np.cumsum([0, *(len(tree.raw_left_cat_bitsets) for tree in predictors[:-1])])
+    asked = np.where(by_name, nodes["bitset_idx"] + np.repeat(first_bits, sizes), -1)
+    known, goes_left = np.zeros((len(named), NAMES), np.bool_), np.zeros((len(bits), NAMES), np.bool_)
+    ranked = np.unpackbits(bits.astype("<u4").view(np.uint8), axis=1, bitorder="little").astype(np.bool_)
+    for place in np.flatnonzero(named).tolist():
+        codes = np.unique(values[:, place][~np.isnan(values[:, place])])
+        whole = codes.astype(np.int64)
+        if len(codes) and (codes[0] < 0 or codes[-1] >= NAMES or bool((codes != whole).any())):
+            msg = f"the names of column {place} are no whole numbers below {NAMES}"
+            raise ValueError(msg)
+        known[place, whole] = True
+        questions = asked[by_name & (column == place)]
+        goes_left[np.ix_(questions, whole)] = ranked[questions, : len(whole)]
+    return BoostedTrees(
+        root=root.astype(np.int32),
+        column=column.astype(np.int32),
+        threshold=nodes["num_threshold"].astype(np.float64),
+        left=np.where(leaf, own, nodes["left"] + base).astype(np.int32),
+        right=np.where(leaf, own, nodes["right"] + base).astype(np.int32),
+        unknown_left=nodes["missing_go_to_left"].astype(np.bool_),
+        names=asked.astype(np.int32),
+        value=nodes["value"].astype(np.float64),
+        goes_left=goes_left,
+        known=known,
+        start=float(learner._baseline_prediction.item()),  # noqa: SLF001 - there is no public way to it
+    )
+
 
 FOLDS = 4
 ROUNDS = 100

@@ -29,10 +29,9 @@ from recrawl.errors import InputError
 from recrawl.estimate.posterior.gamma_posterior import sum_of
 from recrawl.model import AnyArray, BoolArray, FloatArray, GammaBelief, IntArray
 from recrawl.model.plurals import counted
-from recrawl.predict.boosted_trees import BoostedTrees
-from recrawl.predict.count_prior import CountPrior, PriorHead, TreePrior, chosen, train
+from recrawl.predict.count_prior import BoostedTrees, CountPrior, PriorHead, TreePrior, chosen, train
 from recrawl.predict.feature_extraction import ObservationCounts, when_found
-from recrawl.predict.feature_table import FeatureTable
+from recrawl.predict.static_features import FeatureTable
 from recrawl.time import format_duration, to_iso
 
 CHANGES = "changes"

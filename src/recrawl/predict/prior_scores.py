@@ -22,8 +22,8 @@ from recrawl.estimate.posterior import gamma_posterior
 from recrawl.estimate.posterior.gamma_posterior import fit_group_priors, fit_prior
 from recrawl.model import FloatArray, GammaBelief, Histories, IntArray
 from recrawl.predict.feature_extraction import ObservationCounts, observation_counts
-from recrawl.predict.feature_table import FeatureTable
 from recrawl.predict.prior_model import CHANGES, ModelScore, train_model
+from recrawl.predict.static_features import FeatureTable
 
 OBSERVATIONS = 10
 """Observations of each page that are evaluated."""

@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 from recrawl.estimate.signals.exact_times import MOMENT
 from recrawl.model import BoolArray, FloatArray, Histories, IntArray, Pages
-from recrawl.predict.url_clusters import UrlClusters
-from recrawl.simulate.change_processes import EventTimes
+from recrawl.predict.related_pages import UrlClusters
 from recrawl.simulate.sampling import Collection, PageTruth
+from recrawl.simulate.virtual_web import EventTimes
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,7 @@ import numpy as np
 from recrawl.assess.truth_scores import PageLifetimes
 from recrawl.model import AnyArray, BoolArray, ChangeKind, FloatArray, IntArray, Verdict, Visits
 from recrawl.model.arrays import offsets_of, order_by, starts_of_runs
-from recrawl.simulate.change_processes import EventTimes
-from recrawl.simulate.virtual_web import VirtualWeb
+from recrawl.simulate.virtual_web import EventTimes, VirtualWeb
 from recrawl.time import DAY, HOUR
 
 

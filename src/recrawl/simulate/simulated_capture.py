@@ -20,8 +20,8 @@ from recrawl.assess.blur_coherence import actual_blur, average_blur, expected_co
 from recrawl.capture import OFFLINE, REVISITING, STRATEGIES, CaptureTerms, Strategy
 from recrawl.capture.strategy import LinkGraph, walk
 from recrawl.model import CapturePlan, ChangeKind, FloatArray, IntArray, Outcome, Verdict, Visits
-from recrawl.simulate.change_processes import ChangeProcess, EventTimes, PoissonProcess
 from recrawl.simulate.sites import power_rates
+from recrawl.simulate.virtual_web import ChangeProcess, EventTimes, PoissonProcess
 
 Leaves = Literal["cold", "hot"]
 """Which end of the tree holds the pages that seldom change."""

@@ -13,8 +13,17 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from recrawl.model import BoolArray, ByteArray, FloatArray, IntArray
-from recrawl.simulate.change_processes import BurstProcess, ChangeProcess, EventTimes, PoissonProcess, RhythmicProcess
-from recrawl.simulate.virtual_web import PageKind, VirtualWeb, WebLinks, join
+from recrawl.simulate.virtual_web import (
+    BurstProcess,
+    ChangeProcess,
+    EventTimes,
+    PageKind,
+    PoissonProcess,
+    RhythmicProcess,
+    VirtualWeb,
+    WebLinks,
+    join,
+)
 from recrawl.time import DAY, HOUR
 
 _TOPICS = (

@@ -110,8 +110,8 @@ def captured(folder: Path, kind: ChangeKind) -> dict[str, Histories]:
 
 
 def _truth(site: Any, time: Any, born: Any, died: Any) -> PageTruth:  # noqa: ANN401 - columns as they come
-    from recrawl.simulate.change_processes import EventTimes
     from recrawl.simulate.sampling import PageTruth
+    from recrawl.simulate.virtual_web import EventTimes
     from recrawl.time import HOUR
 
     later = time > born[site]

@@ -106,7 +106,7 @@ def steps(tables: Collection[str], *, alone: bool) -> int:
 def _data(split: LblaSplit, trial: LblaTrial, links: str) -> Iterable[LblaNumber]:
     import numpy as np
 
-    from recrawl.predict.feature_table import PredictionTarget
+    from recrawl.predict.static_features import PredictionTarget
 
     told = {
         "examples to learn from": float(len(trial.train.table)),
@@ -119,7 +119,7 @@ def _data(split: LblaSplit, trial: LblaTrial, links: str) -> Iterable[LblaNumber
 
 
 def _rates(trial: LblaTrial, links: str) -> Iterable[LblaNumber]:
-    from recrawl.predict.feature_table import FeatureSet
+    from recrawl.predict.static_features import FeatureSet
     from recrawl_lab.learners.link_learners import Learner
 
     for features in FeatureSet:
@@ -131,7 +131,7 @@ def _rates(trial: LblaTrial, links: str) -> Iterable[LblaNumber]:
 
 
 def _presence(split: LblaSplit, trial: LblaTrial, links: str) -> Iterable[LblaNumber]:
-    from recrawl.predict.feature_table import FeatureSet
+    from recrawl.predict.static_features import FeatureSet
     from recrawl_lab.learners.link_learners import Learner
 
     learner = Learner.EXTRA_TREES
@@ -148,7 +148,7 @@ def _presence(split: LblaSplit, trial: LblaTrial, links: str) -> Iterable[LblaNu
 
 
 def _learners(trial: LblaTrial, links: str) -> Iterable[LblaNumber]:
-    from recrawl.predict.feature_table import FeatureSet, PredictionTarget
+    from recrawl.predict.static_features import FeatureSet, PredictionTarget
     from recrawl_lab.learners.link_learners import Learner
 
     for features in (FeatureSet.LBLA, FeatureSet.ALL):
@@ -166,7 +166,7 @@ def _learners(trial: LblaTrial, links: str) -> Iterable[LblaNumber]:
 
 
 def _orders(trial: LblaTrial, links: str, only: Collection[str] = ()) -> Iterable[LblaNumber]:
-    from recrawl.predict.feature_table import PredictionTarget
+    from recrawl.predict.static_features import PredictionTarget
     from recrawl_lab.trials.lbla_trial import CONTESTANTS
 
     predictors = [one for one in CONTESTANTS if not only or one.name in only]
@@ -194,7 +194,7 @@ def _importance(split: LblaSplit, trial: LblaTrial, links: str) -> Iterable[Lbla
     # A thousand questions to a model: once for each time is enough.
     if split.draw or not split.same_sites:
         return
-    from recrawl.predict.feature_table import FeatureSet
+    from recrawl.predict.static_features import FeatureSet
     from recrawl_lab.learners.link_learners import Learner
 
     found = trial.importance(links, FeatureSet.ALL, Learner.HISTOGRAM_BOOSTING, repeats=1)

@@ -16,15 +16,22 @@ from recrawl.app.result_tables import markdown_table
 from recrawl.assess.prediction_scores import MeanInterval
 from recrawl.model.plurals import counted
 from recrawl.schedule.policies.policy_registry import ORACLES
-from recrawl.simulate.benchmark_score import HIGHER_IS_BETTER
-from recrawl.simulate.policy_benchmark import BASELINE, NAMED, OURS, OURS_FOR_CHANGES, OWN_MEASURE, SAME_AT_A_BUDGET
+from recrawl.simulate.policy_benchmark import (
+    BASELINE,
+    HIGHER_IS_BETTER,
+    NAMED,
+    OURS,
+    OURS_FOR_CHANGES,
+    OWN_MEASURE,
+    SAME_AT_A_BUDGET,
+)
 
 if TYPE_CHECKING:
     from recrawl.app.compare.benchmark_runs import BenchmarkRun
     from recrawl.app.result_tables import PlotLine, PlotPanel
     from recrawl.assess.prediction_scores import MeanInterval
     from recrawl.simulate.benchmark_field import BenchmarkField
-    from recrawl.simulate.benchmark_score import BenchmarkTally
+    from recrawl.simulate.policy_benchmark import BenchmarkTally
 
 
 BUDGET = 0.03

@@ -13,7 +13,7 @@ from recrawl.errors import ConfigError
 from recrawl_lab.experiments.report_folder import ReportFolder
 
 if TYPE_CHECKING:
-    from recrawl.simulate.change_processes import ChangeProcess
+    from recrawl.simulate.virtual_web import ChangeProcess
     from recrawl_lab.sharc_plots import Curve, CurvePanel
     from recrawl_lab.trials.capture_trial import PublishedRow, PublishedTable, StrategyTrial
 
@@ -191,7 +191,7 @@ class SharcPublishedOptions:
 
     def law(self) -> ChangeProcess:
         """By which changes are drawn."""
-        from recrawl.simulate.change_processes import PoissonProcess, WholeGapProcess
+        from recrawl.simulate.virtual_web import PoissonProcess, WholeGapProcess
 
         return WholeGapProcess() if self.changes == "whole" else PoissonProcess()
 

@@ -1,9 +1,9 @@
 """Learners of change classes from features at first sight: those of papers 002 (Table 1) and 003 (6.3).
 
-All read a :class:`~recrawl.predict.feature_table.FeatureTable` and predict class probabilities. Categorical columns are
-encoded for each learner: a tree gets the mean class of each name among the training pages, so that one split separates
-fast from slow names; naive Bayes counts names; nearest neighbours compare them for equality. An unknown value is a
-value of its own in a tree, ignored by naive Bayes, and typical for neighbours.
+All read a :class:`~recrawl.predict.static_features.FeatureTable` and predict class probabilities. Categorical columns
+are encoded for each learner: a tree gets the mean class of each name among the training pages, so that one split
+separates fast from slow names; naive Bayes counts names; nearest neighbours compare them for equality. An unknown value
+is a value of its own in a tree, ignored by naive Bayes, and typical for neighbours.
 
 *Naive Bayes* over mixed features, as in papers 002 and 003: normal distributions for numbers, frequencies for names.
 Unknown values and names without training pages are ignored. The standard deviation of a number in a class is at least a
@@ -30,7 +30,7 @@ from scipy import stats
 
 from recrawl.errors import require
 from recrawl.model import BoolArray, FloatArray, IntArray
-from recrawl.predict.feature_table import FeatureTable
+from recrawl.predict.static_features import FeatureTable
 
 _FINEST = 1.0 / 6.0
 """Of the mean distance between values: the least spread in a class."""

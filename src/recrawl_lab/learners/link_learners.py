@@ -41,9 +41,8 @@ from scipy import optimize, special
 
 from recrawl.errors import require
 from recrawl.model import BoolArray, FloatArray
-from recrawl.predict.boosted_trees import taken_out
-from recrawl.predict.count_prior import count_likelihood
-from recrawl.predict.feature_table import Feature, FeatureArray, FeatureTable, PredictionTarget
+from recrawl.predict.count_prior import count_likelihood, taken_out
+from recrawl.predict.static_features import Feature, FeatureArray, FeatureTable, PredictionTarget
 
 _LEAST: Final = 1e-4
 """The least mean: a learner that is sure of none would rule a link out."""

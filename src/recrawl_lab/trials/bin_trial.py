@@ -16,10 +16,9 @@ import numpy as np
 
 from recrawl.assess.prediction_scores import MeanInterval, ratio_with_interval, spearman
 from recrawl.model import FloatArray, IntArray
-from recrawl.predict import url_clusters
-from recrawl.predict.feature_table import FeatureTable
-from recrawl.predict.static_features import SIGNS
-from recrawl.predict.url_clusters import UrlClusters
+from recrawl.predict import related_pages
+from recrawl.predict.related_pages import UrlClusters
+from recrawl.predict.static_features import SIGNS, FeatureTable
 from recrawl_lab.learners.class_learners import LEARNERS
 from recrawl_lab.trials.rate_training import AGE, RateTraining, known_only
 
@@ -131,7 +130,7 @@ def _said(urls: Sequence[str], table: FeatureTable, label: IntArray, part: IntAr
         if learner == SIBLINGS:
             known = [url for url, held in zip(urls, out, strict=True) if not held]
             asked = [url for url, held in zip(urls, out, strict=True) if held]
-            said[out] = url_clusters.fit_sibling_classes(known, label[~out], classes).classes(asked)
+            said[out] = related_pages.fit_sibling_classes(known, label[~out], classes).classes(asked)
         else:
             model = LEARNERS[learner](table.take(~out), label[~out], classes)
             said[out] = np.argmax(model.chances(table.take(out)), axis=1)

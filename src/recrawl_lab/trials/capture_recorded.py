@@ -26,11 +26,10 @@ from recrawl.estimate.posterior.posterior_estimators import Posterior
 from recrawl.estimate.signals import changefreq_prior, exact_times
 from recrawl.model import FloatArray, GridBelief, Histories, IntArray
 from recrawl.model.arrays import offsets_of, starts_of_runs
-from recrawl.predict.url_clusters import UrlClusters
-from recrawl.simulate.change_processes import EventTimes
+from recrawl.predict.related_pages import UrlClusters
 from recrawl.simulate.sampling import Collection, PageTruth, RegularVisits, sample
 from recrawl.simulate.simulated_capture import SimulatedQuality, VirtualSite, capture_named, slots
-from recrawl.simulate.virtual_web import WebLinks
+from recrawl.simulate.virtual_web import EventTimes, WebLinks
 from recrawl.time import WEEK
 
 

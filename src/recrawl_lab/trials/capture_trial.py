@@ -8,7 +8,7 @@ gives the exact order of rates, and only the column labelled HL shows its blur. 
 Most strategies use only rates, so their schedule does not depend on the order of links and is computed once.
 Breadth-first and depth-first follow the links: each repeat has another order and another schedule.
 
-The published tables were made with gaps max(1, ⌊Exp(λ)⌋) (:class:`recrawl.simulate.change_processes.WholeGapProcess`),
+The published tables were made with gaps max(1, ⌊Exp(λ)⌋) (:class:`recrawl.simulate.virtual_web.WholeGapProcess`),
 not with a Poisson process. These gaps are 1 with probability 1 − q² and j ≥ 2 with (1 − q)q^j, where q = e^{−λ}. The
 generating function of the probability u_k of a change at second k is then (1 − qz)/((1 − z)(1 − cz)) with c = q(1 − q),
 so
@@ -30,7 +30,6 @@ import numpy as np
 
 from recrawl.capture import CaptureTerms
 from recrawl.model import FloatArray
-from recrawl.simulate.change_processes import ChangeProcess, EventTimes, PoissonProcess
 from recrawl.simulate.simulated_capture import (
     Leaves,
     SimulatedCapture,
@@ -40,6 +39,7 @@ from recrawl.simulate.simulated_capture import (
     thesis_site,
     tree_graph,
 )
+from recrawl.simulate.virtual_web import ChangeProcess, EventTimes, PoissonProcess
 
 Varied = Literal["pages", "slow-down", "skew"]
 """What differs from row to row of a table."""

@@ -20,10 +20,9 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from recrawl.model import FloatArray, IntArray, Pages
-from recrawl.predict import url_clusters
-from recrawl.predict.feature_table import FeatureTable, table_of
-from recrawl.predict.static_features import url_columns
-from recrawl.predict.url_clusters import SiblingClasses, UrlClusters
+from recrawl.predict import related_pages
+from recrawl.predict.related_pages import SiblingClasses, UrlClusters
+from recrawl.predict.static_features import FeatureTable, table_of, url_columns
 from recrawl.schedule.policies.by_interval import ByInterval
 from recrawl.schedule.policies.historic_classes import (
     CLASS,
@@ -35,9 +34,9 @@ from recrawl.schedule.policies.historic_classes import (
     kmeans_1d,
 )
 from recrawl.simulate.benchmark_field import BenchmarkField
-from recrawl.simulate.change_processes import EventTimes
 from recrawl.simulate.policy_benchmark import BenchmarkRules, compete
 from recrawl.simulate.sampling import Collection, PageTruth
+from recrawl.simulate.virtual_web import EventTimes
 from recrawl.time import DAY
 from recrawl_lab.learners.class_learners import LEARNERS, TreeModel, learn_tree, wrapper_selection
 from recrawl_lab.trials.rate_training import known_only
@@ -148,7 +147,7 @@ class _SiblingClassifier:
 def siblings(pages: DailyMonitoring, label: IntArray, classes: int, rng: np.random.Generator) -> StaticClassifier:
     """The classes of the other pages of the directory. Nothing is drawn."""
     del rng
-    return _SiblingClassifier(url_clusters.fit_sibling_classes(pages.urls, label, classes))
+    return _SiblingClassifier(related_pages.fit_sibling_classes(pages.urls, label, classes))
 
 
 @dataclass(frozen=True, slots=True)

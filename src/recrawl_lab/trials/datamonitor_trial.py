@@ -17,9 +17,9 @@ from recrawl.model import FloatArray, IntArray, Verdict
 from recrawl.schedule.policies.policy_registry import ORACLES, POLICIES
 from recrawl.schedule.policy import Policy
 from recrawl.simulate.benchmark_field import BenchmarkField
-from recrawl.simulate.change_processes import EventTimes
 from recrawl.simulate.policy_benchmark import BenchmarkRules, compete
 from recrawl.simulate.sampling import Collection, PageTruth
+from recrawl.simulate.virtual_web import EventTimes
 from recrawl.time import DAY
 
 YEAR = 365 * DAY

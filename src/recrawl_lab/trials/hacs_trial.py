@@ -18,8 +18,8 @@ from recrawl.assess.prediction_scores import SelectionScores, macro, micro, weig
 from recrawl.estimate.mle import interpolate, update_model
 from recrawl.model import BoolArray, FloatArray, Histories, IntArray
 from recrawl.schedule.policies.hacs_policy import change_probability
-from recrawl.simulate.change_processes import EventTimes
 from recrawl.simulate.sampling import PageTruth, VisitSchedule, sample
+from recrawl.simulate.virtual_web import EventTimes
 from recrawl.time import WEEK
 
 WINDOWS = tuple(range(1, 13))

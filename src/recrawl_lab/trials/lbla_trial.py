@@ -27,11 +27,16 @@ from recrawl.model import BoolArray, FloatArray
 from recrawl.predict.feature_extraction import (
     FeatureEvidence,
     FeatureOptions,
+    LinkPeriods,
+    LinkTargets,
     RelatedContext,
+    link_targets,
     look_around,
     page_features,
+    period_counts,
 )
-from recrawl.predict.feature_table import (
+from recrawl.predict.related_pages import learn_semantics
+from recrawl.predict.static_features import (
     BASELINES,
     FeatureSet,
     FeatureTable,
@@ -39,8 +44,6 @@ from recrawl.predict.feature_table import (
     choose,
     stacked,
 )
-from recrawl.predict.look_back_look_around import LinkPeriods, LinkTargets, link_targets, period_counts
-from recrawl.predict.related_pages import learn_semantics
 from recrawl.time import DAY
 from recrawl_lab.learners.link_learners import (
     CountHead,

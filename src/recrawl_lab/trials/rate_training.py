@@ -13,9 +13,18 @@ import numpy as np
 
 from recrawl.model import FloatArray, IntArray
 from recrawl.predict.feature_extraction import FeatureEvidence
-from recrawl.predict.feature_table import Column, Feature, FeatureGroup, FeatureTable, beside, table_of
 from recrawl.predict.page_versions import TimedLinks, picked
-from recrawl.predict.static_features import buckets, url_columns, version_columns
+from recrawl.predict.static_features import (
+    Column,
+    Feature,
+    FeatureGroup,
+    FeatureTable,
+    beside,
+    buckets,
+    table_of,
+    url_columns,
+    version_columns,
+)
 from recrawl.simulate.sampling import Collection
 from recrawl.time import DAY
 from recrawl.urls import host_of

@@ -33,9 +33,9 @@ from recrawl.estimate.operational.operational_posterior import OperationalPoster
 from recrawl.estimate.posterior.posterior_estimators import Posterior
 from recrawl.model import BoolArray, FloatArray, Histories, IntArray, Verdict, Visits
 from recrawl.model.arrays import starts_of_runs
-from recrawl.predict.url_clusters import UrlClusters
-from recrawl.simulate.change_processes import EventTimes
+from recrawl.predict.related_pages import UrlClusters
 from recrawl.simulate.sampling import Collection, PageTruth
+from recrawl.simulate.virtual_web import EventTimes
 from recrawl.time import DAY
 
 LENGTHS = (0, 1, 2, 5, 10, 20, 50)

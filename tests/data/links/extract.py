@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from recrawl.app.predict.model_data import link_data
-from recrawl.predict.feature_extraction import look_around
-from recrawl.predict.look_back_look_around import LinkPeriods, period_counts
+from recrawl.predict.feature_extraction import LinkPeriods, look_around, period_counts
 from recrawl.predict.related_pages import learn_semantics
 from recrawl.time import DAY
 

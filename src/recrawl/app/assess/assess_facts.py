@@ -24,7 +24,7 @@ from recrawl.app.assess.assessment import ArchiveAssessment
 from recrawl.app.display import listed, period, rows_of, valid_period
 from recrawl.app.site_capture import statement_words
 from recrawl.assess.archive_quality import ArchiveQuality, CaptureCounts, tally, usual_delay, weighted_mean
-from recrawl.assess.capture_statement import RevisitResult, iso, statement_json
+from recrawl.assess.blur_coherence import RevisitResult, iso, statement_json
 from recrawl.assess.crawl_segmentation import Deduplication
 from recrawl.assess.observations import JointValidity
 from recrawl.assess.replay_selection import SelectedCopies

@@ -15,9 +15,9 @@ import numpy as np
 from recrawl.app.assess.assessment import ArchiveAssessment
 from recrawl.app.assess.site_pages import links_among
 from recrawl.assess.archive_quality import CaptureCounts, crawl_blur, last_change_classes, tally, weighted_mean
-from recrawl.assess.capture_statement import iso
+from recrawl.assess.blur_coherence import iso
 from recrawl.assess.composite_coherence import STATE_WORDS, CoherenceState, CompositeSummary
-from recrawl.assess.graph_layout.spanning_tree import ChangeClass, CollapsedTree, collapse, spanning_tree, unfolded
+from recrawl.assess.site_structure import ChangeClass, CollapsedTree, collapse, spanning_tree, unfolded
 from recrawl.errors import require
 from recrawl.formats.atomic_files import complete_file
 from recrawl.formats.graphml import write_graphml

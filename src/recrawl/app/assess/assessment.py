@@ -15,7 +15,7 @@ import numpy as np
 from recrawl.app.rates.belief_table import BeliefTable, Expected, VisitSpan, learn, section_labels
 from recrawl.app.rates.rates_table import estimator_named
 from recrawl.assess.archive_quality import ArchiveQuality, archive_quality, usual_delay
-from recrawl.assess.capture_statement import RevisitResult
+from recrawl.assess.blur_coherence import RevisitResult
 from recrawl.assess.crawl_segmentation import (
     NO_REVISIT,
     CrawlSegments,
@@ -23,10 +23,9 @@ from recrawl.assess.crawl_segmentation import (
     segment_crawls,
     usual_period,
 )
-from recrawl.assess.graph_layout.spanning_tree import ROOT
 from recrawl.assess.observations import NOWHERE, JointValidity, Observations
 from recrawl.assess.replay_selection import SelectedCopies, SelectionRule, chance_unchanged, shown
-from recrawl.assess.subsite_detection import ExpectedByObservation, SubSites, joined_sections, propose
+from recrawl.assess.site_structure import ROOT, ExpectedByObservation, SubSites, joined_sections, propose
 from recrawl.detect.noise.archive_noise import NoisePartReport
 from recrawl.errors import InputError
 from recrawl.estimate.estimators import DEFAULT

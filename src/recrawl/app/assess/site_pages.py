@@ -8,8 +8,8 @@ import numpy as np
 
 from recrawl.assess.archive_quality import ArchiveQuality, last_change_classes
 from recrawl.assess.crawl_segmentation import known_segments, pair
-from recrawl.assess.graph_layout.spanning_tree import ROOT, ChangeClass, spanning_tree
 from recrawl.assess.observations import NOWHERE, Observations, last_change, last_there, times_there
+from recrawl.assess.site_structure import ROOT, ChangeClass, spanning_tree
 from recrawl.model import ANSWERED, AnyArray, FloatArray, IntArray, Outcome
 from recrawl.store.base import CaptureIndex, HistoryStore, Store
 from recrawl.store.store_values import REVISIT, SiteLog
@@ -26,7 +26,7 @@ class SitePages:
     """Ids."""
     urls: list[str]
     change: AnyArray
-    """:class:`~recrawl.assess.graph_layout.spanning_tree.ChangeClass`."""
+    """:class:`~recrawl.assess.site_structure.ChangeClass`."""
     rate: FloatArray
     """Changes per second; NaN where not known."""
     changed_at: FloatArray

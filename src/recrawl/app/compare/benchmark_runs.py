@@ -21,8 +21,7 @@ from recrawl.errors import ConfigError
 from recrawl.formats.atomic_files import complete_file
 from recrawl.schedule.policy import Policy
 from recrawl.simulate.benchmark_field import BenchmarkField
-from recrawl.simulate.benchmark_score import BenchmarkTally
-from recrawl.simulate.policy_benchmark import NAMES, SAME_AT_A_BUDGET, BenchmarkRules, compete, entry
+from recrawl.simulate.policy_benchmark import NAMES, SAME_AT_A_BUDGET, BenchmarkRules, BenchmarkTally, compete, entry
 from recrawl.time import DAY, HOUR
 
 Result = TypeVar("Result")

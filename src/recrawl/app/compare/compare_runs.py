@@ -16,8 +16,7 @@ from recrawl.model import BoolArray, ChangeKind, Histories, Outcome
 from recrawl.model.plurals import counted, told
 from recrawl.schedule.policies.policy_registry import ORACLES
 from recrawl.simulate.benchmark_field import BenchmarkField, field_from_histories, known_times, visits_per_page
-from recrawl.simulate.benchmark_score import BenchmarkTally
-from recrawl.simulate.policy_benchmark import BASELINE, OURS, OURS_FOR_CHANGES, BenchmarkRules, labelled
+from recrawl.simulate.policy_benchmark import BASELINE, OURS, OURS_FOR_CHANGES, BenchmarkRules, BenchmarkTally, labelled
 from recrawl.time import DAY, format_duration
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 
 from recrawl.app.compare.benchmark_runs import any_entry, known_policies
 from recrawl.errors import ConfigError, InputError
-from recrawl.predict.url_clusters import UrlClusters
+from recrawl.predict.related_pages import UrlClusters
 from recrawl.schedule.policy import Policy
 from recrawl.simulate.benchmark_field import BenchmarkField, field_of_all
 from recrawl.simulate.policy_benchmark import BenchmarkRules, compete

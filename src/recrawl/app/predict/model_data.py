@@ -21,8 +21,8 @@ from recrawl.formats.atomic_files import complete_file
 from recrawl.model import BoolArray, FloatArray, IntArray
 from recrawl.model.plurals import counted
 from recrawl.predict.feature_extraction import FeatureEvidence, FeatureOptions, look_around, page_features
-from recrawl.predict.feature_table import FeatureGroup, FeatureTable
 from recrawl.predict.related_pages import learn_semantics
+from recrawl.predict.static_features import FeatureGroup, FeatureTable
 from recrawl.time import to_iso
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from recrawl.app.predict.stored_models import StoredModel
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.model import FloatArray, GammaBelief
-    from recrawl.predict.feature_table import FeatureTable
     from recrawl.predict.prior_scores import ModelDrift, TrainingPages
+    from recrawl.predict.static_features import FeatureTable
     from recrawl.store.base import HistoryStore, Store
 
 

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from recrawl.app.predict.model_training import TrainingMaterial
     from recrawl.app.workspace.workspace import Workspace
-    from recrawl.predict.feature_table import FeatureTable
     from recrawl.predict.prior_scores import TrainingPages
+    from recrawl.predict.static_features import FeatureTable
     from recrawl.store.base import PageTable, Store
 
 

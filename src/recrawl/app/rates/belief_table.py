@@ -34,7 +34,7 @@ from recrawl.model import (
 )
 from recrawl.model.arrays import ends_of_runs, offsets_of, ragged_search, starts_of_runs
 from recrawl.model.histories import LINK_KINDS
-from recrawl.predict.url_clusters import UrlClusters
+from recrawl.predict.related_pages import UrlClusters
 from recrawl.store.base import HistoryStore, PageTable, Store
 from recrawl.store.store_values import LAST_MODIFIED, ClaimColumns
 

@@ -11,8 +11,16 @@ import numpy as np
 from recrawl.app.plots import DiagnosisPlot, RateSample, plot_diagnosis
 from recrawl.app.rates.rates_table import RateRows, RatesGrouping, RatesQuestion, grouped, rows_for, wanted_pages
 from recrawl.app.result_tables import new_figure, save_figure
-from recrawl.assess.change_intervals import LogNormalFit, fit_lognormal
-from recrawl.assess.poisson_test import QUANTILES, SHORT, Diagnosis, diagnose, pattern_of, sentences
+from recrawl.assess.poisson_test import (
+    QUANTILES,
+    SHORT,
+    Diagnosis,
+    LogNormalFit,
+    diagnose,
+    fit_lognormal,
+    pattern_of,
+    sentences,
+)
 from recrawl.model import BoolArray, FloatArray
 from recrawl.store.base import PageTable, Store
 from recrawl.time import DAY, format_duration

@@ -142,7 +142,7 @@ class DirectoryClusters:
 
     def __call__(self, pages: Pages) -> IntArray:
         """Of these pages, in the order of discovery."""
-        from recrawl.predict.url_clusters import UrlClusters
+        from recrawl.predict.related_pages import UrlClusters
 
         return UrlClusters().add(self.urls(pages.id))
 

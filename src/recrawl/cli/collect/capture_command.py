@@ -15,7 +15,7 @@ from recrawl.app.display import HERE, command_in, pause_of, shown_time
 from recrawl.app.site_capture import report_lines, site_url, unfinished_capture
 from recrawl.app.workspace.configuration import parse_assignments
 from recrawl.app.workspace.workspace import open_workspace
-from recrawl.assess.capture_statement import outcome_counts
+from recrawl.assess.blur_coherence import outcome_counts
 from recrawl.cli.commands import Subcommand
 from recrawl.cli.options import JsonOption, SetOption, WorkspaceOption
 from recrawl.cli.tables import print_json, print_table

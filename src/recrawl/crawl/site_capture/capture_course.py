@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from recrawl.assess.capture_statement import (
+from recrawl.assess.blur_coherence import (
     CapturedPages,
     CaptureStatement,
     Names,

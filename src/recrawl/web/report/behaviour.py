@@ -7,16 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recrawl.assess.change_intervals import (
+from recrawl.assess.poisson_test import (
     DAY_NAMES,
+    FEWEST_INTERVALS,
     HOURS,
     CycleProfile,
+    Diagnosis,
     IntervalSpread,
     LogNormalFit,
     WeeklyRhythm,
     rhythm_words,
+    sentences,
 )
-from recrawl.assess.poisson_test import FEWEST_INTERVALS, Diagnosis, sentences
 from recrawl.assess.prediction_scores import Calibration
 from recrawl.model import FloatArray, IntArray
 from recrawl.model.plurals import counted

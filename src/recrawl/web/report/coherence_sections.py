@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from recrawl.assess.composite_coherence import STATE_WORDS, CoherenceState, Composites, CompositeSummary, summary_of
-from recrawl.assess.subsite_detection import SubSites
+from recrawl.assess.site_structure import SubSites
 from recrawl.model.plurals import counted
 from recrawl.web.report.report_page import (
     Column,

@@ -23,7 +23,9 @@ from recrawl.app.rates.rates_diagnosis import SEED, findings_of
 from recrawl.app.rates.rates_table import RateRows, RatesGrouping, RatesQuestion, rows_for
 from recrawl.app.site_capture import report_lines
 from recrawl.assess.archive_quality import sharpness_over_time, staying_fresh
-from recrawl.assess.change_intervals import (
+from recrawl.assess.changes_over_time import bins
+from recrawl.assess.observations import certainly_missed, dated_changes, expected_missed
+from recrawl.assess.poisson_test import (
     LogNormalFit,
     WeeklyRhythm,
     fit_lognormal,
@@ -31,8 +33,6 @@ from recrawl.assess.change_intervals import (
     intervals_of,
     rhythm,
 )
-from recrawl.assess.changes_over_time import bins
-from recrawl.assess.observations import certainly_missed, dated_changes, expected_missed
 from recrawl.assess.prediction_scores import calibration, log_loss, moments
 from recrawl.crawl.site_capture.capture_course import course_of, report_of
 from recrawl.errors import StoreError

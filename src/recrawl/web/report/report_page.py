@@ -55,7 +55,7 @@ class ColumnKind(enum.StrEnum):
     YES = "yes"
     """True or false."""
     CLASS = "class"
-    """The name of a :class:`~recrawl.assess.graph_layout.spanning_tree.ChangeClass`, with its colour."""
+    """The name of a :class:`~recrawl.assess.site_structure.ChangeClass`, with its colour."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from recrawl.app.assess.site_pages import SitePages
-from recrawl.assess.graph_layout.spanning_tree import ChangeClass, CollapsedTree, collapse
+from recrawl.assess.site_structure import ChangeClass, CollapsedTree, collapse
 from recrawl.model import FloatArray, IntArray
 from recrawl.model.plurals import counted
 from recrawl.web.report.report_page import Column, ColumnKind, Figure, ReportTable, Section
