@@ -14,8 +14,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from recrawl.model import IntArray
 from recrawl.schedule.frontier.bucket_assignment import assign_buckets, numbered_owners
 from recrawl.store.base import ScheduleStore
+from recrawl.store.store_values import BucketRows
 
 DRAIN_TIME = 60.0
 """Seconds after which a bucket moves although a request to one of its hosts still runs. That host stays reserved until
@@ -35,6 +37,8 @@ class BucketOwner:
         """When to check whether moving buckets are drained, seconds since the epoch; infinity if none moves."""
         self.owned = 0
         """Buckets that this worker owned at the last balance, those that are about to move included."""
+        self.numbers: IntArray | None = None
+        """The buckets that this worker owned at the last balance and does not give away; ``None`` before the first."""
         self.claimed = 0
         """Buckets that this worker claimed in this run."""
         self.handed_over = 0
@@ -47,9 +51,7 @@ class BucketOwner:
         """
         rows, names = self._store.buckets(), sorted({self._worker, *others})
         live = frozenset(names)
-        # What already moves belongs to its heir, so that nobody plans to move it once more.
-        after = [heir if heir in live else owner for owner, heir in zip(rows.owner, rows.heir, strict=True)]
-        planned = assign_buckets(numbered_owners(after, names), len(names))
+        planned = _planned(rows, names)
         mine = np.array([owner == self._worker for owner in rows.owner], np.bool_)
         ours = planned == names.index(self._worker)
         claimable = np.array([owner not in live for owner in rows.owner], np.bool_)
@@ -64,8 +66,15 @@ class BucketOwner:
             begun = self._store.plan_moves(self._worker, leaving, heirs, now, kept=kept)
         self._is_moving = bool(len(leaving))
         self.owned = int(mine.sum()) + taken
+        # Where another worker was faster with a claim, the next balance shows it.
+        self.numbers = np.flatnonzero(ours & (mine | claimable))
         self._check_again(now)
         return begun > 0
+
+    def foresee(self, others: Sequence[str]) -> IntArray:
+        """The buckets that this worker will own once it has joined the live ``others``. O(buckets)."""
+        names = sorted({self._worker, *others})
+        return np.flatnonzero(_planned(self._store.buckets(), names) == names.index(self._worker))
 
     def hand_over(self, now: float) -> None:
         """Hand over the moving buckets that are drained. Does nothing before ``check_at``."""
@@ -80,6 +89,14 @@ class BucketOwner:
         """Give up all buckets: others may take them at once."""
         self._store.release_buckets(self._worker, now)
         self._is_moving, self.check_at, self.owned = False, math.inf, 0
+        self.numbers = None
 
     def _check_again(self, now: float) -> None:
         self.check_at = now + _CHECK_EVERY if self._is_moving else math.inf
+
+
+def _planned(rows: BucketRows, names: Sequence[str]) -> IntArray:
+    """The index of the worker that should own each bucket. What already moves belongs to its heir."""
+    live = frozenset(names)
+    after = [heir if heir in live else owner for owner, heir in zip(rows.owner, rows.heir, strict=True)]
+    return assign_buckets(numbered_owners(after, names), len(names))

@@ -11,13 +11,26 @@ import numpy as np
 
 from recrawl.crawl.control.bucket_owner import BucketOwner
 from recrawl.crawl.control.json_log import JsonLinesLog
+from recrawl.crawl.control.price_exchange import Partition, PriceExchange
 from recrawl.crawl.control.runtime_limits import LimitsWatcher, RuntimeLimits, SharedBudget
-from recrawl.crawl.control.worker_registry import REPORT_EVERY, RegisteredWorker, WorkerRegistry
+from recrawl.crawl.control.worker_registry import (
+    REPORT_EVERY,
+    RegisteredWorker,
+    WorkerRegistry,
+    is_alive,
+    registered_workers,
+)
 from recrawl.crawl.visit.change_classifier import ChangeClassifier
+from recrawl.model import IntArray
 from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
 from recrawl.schedule.politeness.host_politeness import Politeness
 from recrawl.store.base import ScheduleStore
+from recrawl.time import MINUTE
 
+_FIT_AFTER_MOVE = 2 * REPORT_EVERY
+"""Least seconds between two fits of which the second is made because buckets moved."""
+_EXCHANGE_EVERY = MINUTE
+"""Least seconds between two fits of which the second is made because others found another price."""
 _A_WHILE = 2 * REPORT_EVERY
 """Seconds after which a budget that allows no visit counts as spent."""
 
@@ -65,6 +78,10 @@ class RunControl(Protocol):
     @property
     def owns_buckets(self) -> bool:
         """Whether this worker visits only the hosts of its own buckets."""
+        ...
+
+    def partition(self, now: float) -> Partition | None:
+        """What this worker schedules, for the fit that is made now; ``None`` for all pages."""
         ...
 
     def begin(self, now: float) -> None:
@@ -126,6 +143,10 @@ class NoRunControl:
     def __init__(self, concurrency: int) -> None:
         self._concurrency = concurrency
 
+    def partition(self, now: float) -> Partition | None:  # noqa: ARG002 - part of the protocol
+        """All pages."""
+        return None
+
     def begin(self, now: float) -> None:
         """Do nothing."""
 
@@ -182,8 +203,11 @@ class StoreRunControl:
         classifier: ChangeClassifier,
         log: JsonLinesLog,
         on_report: Callable[[], object] = lambda: None,
+        exchange: PriceExchange | None = None,
     ) -> None:
         """``orders`` are the initial limits; ``on_report`` is called at each report to the worker registry.
+
+        With ``exchange``, a fit is due when buckets moved or other workers found another price.
 
         ``hosts`` is where pauses of hosts are stored before others may request them.
         """
@@ -204,6 +228,11 @@ class StoreRunControl:
         self._report_at = -math.inf
         self._is_known = False
         """Whether the other workers can know of this one."""
+        self._exchange = exchange
+        self._fitted: IntArray | None = None
+        """The buckets of the last fit."""
+        self._seen: IntArray | None = None
+        """The buckets at the last report."""
 
     @property
     def update_at(self) -> float:
@@ -246,6 +275,15 @@ class StoreRunControl:
         self._controls.read_at = -math.inf
         self._budget.set(self._orders.budget, self._orders.burst, now)
 
+    def partition(self, now: float) -> Partition:
+        """The pages of the buckets of this worker; before it has joined, of those that it will have."""
+        numbers = self.buckets.numbers
+        if numbers is None:
+            known = registered_workers(self._hosts.controls())
+            numbers = self.buckets.foresee([one.worker for one in known if is_alive(one, now)])
+        self._fitted = numbers
+        return Partition(self._worker, numbers)
+
     def update(self, now: float, load: WorkerLoad) -> bool:
         """Read the controls and report to the registry, each when it is time.
 
@@ -260,8 +298,22 @@ class StoreRunControl:
             self._budget.share(self._registry.others, load.uncounted, now, new=not self._is_known)
             self._is_known = True
             changed |= self._balance(now)
+            self._fit_if_moved(now)
         self.buckets.hand_over(now)
         return changed
+
+    def _fit_if_moved(self, now: float) -> None:
+        """Make a fit due if our buckets moved and have come to rest, or if others found another price."""
+        before, self._seen = self._seen, self.buckets.numbers
+        if self._exchange is None or self._fitted is None or self._seen is None or before is None:
+            return
+        since = now - self._scheduler.fitted_at
+        if not np.array_equal(self._seen, self._fitted):
+            outdated = since >= _FIT_AFTER_MOVE and np.array_equal(before, self._seen)
+        else:
+            outdated = since >= _EXCHANGE_EVERY and self.workers > 1 and self._exchange.is_outdated(self._scheduler)
+        if outdated:
+            self._scheduler.fit_again()
 
     def _balance(self, now: float) -> bool:
         """Take or give buckets; return whether some begin to move away, so that leased pages must be returned."""

@@ -14,6 +14,7 @@ from recrawl.crawl.control.bucket_owner import BucketOwner
 from recrawl.crawl.control.heritrix_log import HeritrixLog
 from recrawl.crawl.control.json_log import JsonLinesLog, Level, LogFile
 from recrawl.crawl.control.metrics import StatsCollector
+from recrawl.crawl.control.price_exchange import PriceExchange
 from recrawl.crawl.control.run_control import StoreRunControl
 from recrawl.crawl.control.runtime_limits import LimitsWatcher, RuntimeLimits, SharedBudget
 from recrawl.crawl.control.worker_registry import WorkerRegistry, worker_lock
@@ -229,6 +230,7 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
             classifier=classifier,
             log=log,
             on_report=on_report,
+            exchange=PriceExchange(store, worker),
         )
 
     release_dead_workers(store, folder, clock.now(), settings.politeness.shortest)

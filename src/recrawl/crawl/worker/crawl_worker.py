@@ -210,7 +210,7 @@ class CrawlWorker:
         self._sitemap_feed_poller = SitemapFeedPoller(store, recorder, log, (pace.sitemaps_every, pace.feeds_every))
         self._auxiliary_fetches = self._sitemap_feed_poller.auxiliary_fetches
         self._ready_queue = ReadyQueue(Frontier(politeness), self._lease_pool, self._auxiliary_fetches)
-        self._fitting = InlineFit(store, scheduler, recorder, log, late=LATE)
+        self._fitting = InlineFit(store, scheduler, recorder, log, LATE, self._run_control.partition)
         self._fit_recipe = fits
         self._fits: BackgroundFit | None = None
         """The fit subprocess, once there are enough pages to need it."""
@@ -681,6 +681,7 @@ class CrawlWorker:
             log=self._log,
             underway=lambda: self._group_commit.underway,
             held=self._held,
+            partition=self._run_control.partition,
         )
         return self._fits
 
