@@ -8,6 +8,8 @@ from __future__ import annotations
 import enum
 import shutil
 from collections import Counter
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -26,6 +28,7 @@ from recrawl.store.store_values import QUARANTINED
 from recrawl.time import DAY, HOUR, format_duration
 
 if TYPE_CHECKING:
+    from recrawl.app.rates.belief_table import Expected
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.detect.noise.learned_noise import HostNoise
     from recrawl.formats.warc.archived_bytes import ArchivedBytes
@@ -99,6 +102,59 @@ def bucket_facts(store: ScheduleStore) -> BucketFacts:
     return BucketFacts(dict(sorted(owned.items())), len(rows) - owned.total(), moving, int(rows.token.sum()))
 
 
+_ALL_PAGES_UP_TO = 20_000
+"""Pages up to which all of them are read to estimate how many are unchanged."""
+_FEW_PAGES = 2_000
+"""Pages whose beliefs are computed before compiled code is loaded; also the largest sample."""
+_LOOK_UPS = 500_000
+"""Look-ups for the visits of a sample: one for each page and each segment of visits."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreshnessEstimate:
+    """How many pages are as they were when they were last observed."""
+
+    share: float
+    """Of the pages observed at least twice; NaN if there are none."""
+    seen: int
+    """Pages observed at least once."""
+    rated: int
+    """Pages observed at least twice that are not gone."""
+    sample: int
+    """Pages that were drawn to estimate the three above; 0 if all pages were read."""
+
+
+def estimate_freshness(
+    store: Store, now: float, expected: Callable[[Store], Expected | None] = lambda _store: None
+) -> FreshnessEstimate:
+    """How many pages were observed, and how many of them are probably unchanged.
+
+    In a large store both are estimated from pages drawn at random, always the same ones. ``expected`` makes what a
+    model says of pages, which the sample goes without. O(1) in pages and visits.
+    """
+    from recrawl.app.rates.belief_table import VisitSpan, learn
+    from recrawl.estimate.estimators import ESTIMATORS
+    from recrawl.model.compiled import interpreted
+    from recrawl.store.history import SEGMENT_VISITS
+
+    pages, visits = store.rough_size()
+    if pages <= _ALL_PAGES_UP_TO:
+        with interpreted() if pages <= _FEW_PAGES else nullcontext():
+            known = learn(store, expected=expected(store))
+            changed = known.changed(now)
+        scale, drawn = 1.0, 0
+    else:
+        drawn = min(_FEW_PAGES, _LOOK_UPS // (visits // SEGMENT_VISITS + 1))
+        ids = np.unique(np.random.default_rng(0).integers(1, pages, drawn, endpoint=True))
+        with interpreted():
+            known = learn(store, VisitSpan(pages=ids), ESTIMATORS["posterior"])
+            changed = known.changed(now)
+        scale, drawn = pages / len(ids), len(ids)
+    rated = ~np.isnan(changed)
+    share = float(1.0 - changed[rated].mean()) if rated.any() else float("nan")
+    return FreshnessEstimate(share, round(len(known.histories) * scale), round(int(rated.sum()) * scale), drawn)
+
+
 @dataclass(frozen=True, slots=True)
 class CrawlActivity:
     """How the work goes."""
@@ -132,12 +188,9 @@ class CrawlActivity:
 
 def work_facts(place: Workspace, store: Store, now: float) -> CrawlActivity:
     """What store and disk say."""
-    told, hosts = store.controls(), store.hosts()
+    told = store.controls()
     held = limits(told)
     schedule = place.limited(held).configuration.settings.schedule
-    budget = schedule.budget / DAY
-    recent = store.visits(since=now - max(memory(budget, schedule.burst), HOUR), until=now)
-    asked = recent.time[recent.outcome != Outcome.REFUSED]
     backlog, failing = store.backlog(now), store.failing(_NAMED)
     workers = [one for one in registered_workers(told) if is_alive(one, now)]
     urls = store.urls(failing.page)
@@ -146,14 +199,14 @@ def work_facts(place: Workspace, store: Store, now: float) -> CrawlActivity:
         buckets=bucket_facts(store),
         misdated=store.misdated().visits,
         orphaned=_orphaned(place, store, {one.worker for one in workers}),
-        visits_last_hour=int((recent.time > now - HOUR).sum()),
+        visits_last_hour=store.count_before(now).visits - store.count_before(now - HOUR).visits,
         late_seconds=max(now - backlog.earliest, 0.0) if backlog.due else 0.0,
         policy=schedule.policy,
         price=next((one.price for one in workers if one.price is not None), None),
         budget_per_day=schedule.budget,
-        budget_left=replayed(budget, schedule.burst, asked, now).left(now),
+        budget_left=_budget_left(store, workers, schedule, now),
         paused=is_paused(told),
-        paused_hosts=[name for name, paused in zip(hosts.name, hosts.paused.tolist(), strict=True) if paused],
+        paused_hosts=store.paused_hosts().name,
         limits=held,
         failing=[
             {"url": url, "status": status, "meaning": failure_words(status), "time": time, "tries": tries}
@@ -164,6 +217,17 @@ def work_facts(place: Workspace, store: Store, now: float) -> CrawlActivity:
         disk_free=shutil.disk_usage(place.folder).free,
         archive_bytes=sum(file.stat().st_size for file in place.warc.glob("*") if file.is_file()),
     )
+
+
+def _budget_left(store: Store, workers: list[RegisteredWorker], schedule: ScheduleSettings, now: float) -> float:
+    """Visits that the budget allows now: as the workers said last, or by the visits made if there are none."""
+    said = [one.left for one in workers if one.left is not None]
+    if said:
+        return sum(said)
+    budget = schedule.budget / DAY
+    made = store.observations(since=now - memory(budget, schedule.burst))
+    asked = made.time[(made.outcome != Outcome.REFUSED) & (made.time <= now)]
+    return replayed(budget, schedule.burst, asked, now).left(now)
 
 
 def work_rows(work: CrawlActivity, now: float) -> list[tuple[str, str]]:
