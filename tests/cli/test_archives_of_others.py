@@ -17,7 +17,7 @@ import pytest
 
 from recrawl.crawl.visit.change_classifier import ChangeClassifier, ClassifierRules
 from recrawl.crawl.visit.recorder import recall
-from recrawl.crawl.visit.visit_target import NeedsConfirmation, VisitDone, VisitTarget
+from recrawl.crawl.visit.visit_machine import NeedsConfirmation, VisitDone, VisitTarget
 from recrawl.errors import ExitCode
 from recrawl.formats.columnar.capture_batches import ReadReport
 from recrawl.formats.warc.warc_reader import index_warc, read_capture

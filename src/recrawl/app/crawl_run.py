@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from recrawl.crawl.clock import RealClock
     from recrawl.crawl.control.metrics import CrawlStats, StatsCollector
     from recrawl.crawl.visit.scope import WorkspaceScope
-    from recrawl.crawl.visit.visit_target import VisitDone
+    from recrawl.crawl.visit.visit_machine import VisitDone
     from recrawl.crawl.worker.crawl_worker import CrawlWorker
     from recrawl.store.base import ScheduleStore, Store
     from recrawl.store.recording import AheadOfClock

@@ -23,7 +23,7 @@ from recrawl import __version__
 from recrawl.crawl.control.health import HealthMonitor
 from recrawl.crawl.control.json_log import JsonLinesLog
 from recrawl.crawl.control.run_control import StoreRunControl, WorkerLoad
-from recrawl.crawl.visit.visit_target import VisitDone
+from recrawl.crawl.visit.visit_machine import VisitDone
 from recrawl.crawl.visit.visitor import REFUSED_BY_ROBOTS
 from recrawl.crawl.visit.warc_archive import ResponseArchive
 from recrawl.errors import ConfigError, StoreError, require

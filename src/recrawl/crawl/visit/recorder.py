@@ -32,7 +32,15 @@ from recrawl.crawl.visit.change_classifier import ChangeClassifier
 from recrawl.crawl.visit.fault_isolation import FaultReporter, InternalFault
 from recrawl.crawl.visit.scope import MOST_HOPS, CrawlScope, HostCap, SeedScope
 from recrawl.crawl.visit.site_claims import news, signals, sitemap_claims
-from recrawl.crawl.visit.visit_target import Result, VisitDone, failed_visit, known_after, last_version, links_stand
+from recrawl.crawl.visit.visit_machine import (
+    Result,
+    VisitDone,
+    VisitEvent,
+    failed_visit,
+    known_after,
+    last_version,
+    links_stand,
+)
 from recrawl.crawl.visit.warc_archive import ResponseArchive, pack_ahead
 from recrawl.detect import PageState
 from recrawl.formats.atomic_files import waits_for
@@ -215,11 +223,14 @@ class Recorder:
         fault, target = InternalFault.of(error), visited.target
         self.faults.broke_visit(target.url, fault)
         if not visited.is_our_fault:
-            return [failed_visit(target, visited.visit.time, fault.words, visited.capture)]
+            failed = failed_visit(target, visited.visit.time, fault.words, visited.capture)
+            return [replace(failed, is_first=visited.is_first)]
         if visited.capture is not None:
             self.give_up()  # what was archived of it does not count
             return [replace(visited, capture=None)]
         self.give_back(target.page, now)
+        if not visited.is_first:
+            target.machine.feed(VisitEvent.DROP)
         return []
 
     def give_back(self, page: int, now: float) -> None:
@@ -508,7 +519,7 @@ class Recorder:
         ``/news`` and ``/news/``, or http and https, are one page. If one such redirect led to another the page waits
         for its turn: they may form a loop.
         """
-        rows = [row for row, visited in enumerate(batch) if _names_itself(visited)]
+        rows = [row for row, visited in enumerate(batch) if names_itself(visited)]
         if rows:
             pages = np.array([batch[row].visit.page for row in rows], dtype=np.int64)
             self._store.respell(pages, [batch[row].judgement.redirect_to for row in rows])
@@ -576,7 +587,7 @@ def _key(url: str) -> str:
     return found.key if found else url
 
 
-def _names_itself(visited: VisitDone) -> bool:
+def names_itself(visited: VisitDone) -> bool:
     """Whether the response is a redirect to another spelling of the same page."""
     to, url = visited.judgement.redirect_to, visited.target.url
     return bool(to) and to != url and surt(to) == surt(url)

@@ -22,7 +22,7 @@ from recrawl.crawl.visit.change_classifier import ChangeClassifier, ClassifierRu
 from recrawl.crawl.visit.fault_isolation import FaultReporter
 from recrawl.crawl.visit.recorder import Recorder
 from recrawl.crawl.visit.scope import CrawlScope, HostCap
-from recrawl.crawl.visit.visit_target import VisitDone
+from recrawl.crawl.visit.visit_machine import VisitDone
 from recrawl.crawl.visit.visitor import AccessRunner, Visitor
 from recrawl.crawl.visit.warc_archive import WarcArchive, pack_ahead
 from recrawl.crawl.worker.crawl_worker import CrawlWorker, WorkerPace
