@@ -11,7 +11,7 @@ from recrawl.crawl.clock import RealClock
 from recrawl.crawl.control.runtime_limits import RuntimeLimits
 from recrawl.crawl.visit.change_classifier import ClassifierRules
 from recrawl.crawl.visit.scope import HostScope
-from recrawl.crawl.visit.visit_target import VisitDone
+from recrawl.crawl.visit.visit_machine import VisitDone
 from recrawl.crawl.worker.crawl_assembly import WorkerSettings, live_crawl
 from recrawl.crawl.worker.crawl_worker import WorkerPace
 from recrawl.detect.change_criteria import ChangeCriteria

@@ -29,7 +29,7 @@ from recrawl.app.workspace.workspace import make_workspace, open_workspace
 from recrawl.app.workspace.workspace_wiring import LiveSettings, WorkspaceFits, crawl_settings_of, policy_of
 from recrawl.crawl.clock import RealClock
 from recrawl.crawl.visit.scope import HostScope
-from recrawl.crawl.visit.visit_target import VisitDone
+from recrawl.crawl.visit.visit_machine import VisitDone
 from recrawl.crawl.worker.crawl_assembly import live_crawl
 from recrawl.time import DAY, HOUR
 

@@ -13,6 +13,7 @@ from recrawl.errors import ConfigError
 from recrawl_lab.experiment_options import (
     AnyDataOption,
     AnyHomePagesOption,
+    CaptureFiles,
     DataOption,
     JobsOption,
     OutputOption,
@@ -38,7 +39,8 @@ recrawl experiment crawl-time --seed 7 --output reports/crawl-time
 DATAMONITOR = """
 recrawl experiment datamonitor --data ../data
 recrawl experiment datamonitor --data ../data/documents --seed 2
-recrawl experiment datamonitor -w my-archive
+recrawl experiment datamonitor -w my-archive --days 365  a year of each page of your own archive
+recrawl experiment datamonitor index.cdx             by the digests of an index
 """
 HACS = """
 recrawl experiment hacs --data ../data/scholarly
@@ -51,6 +53,7 @@ CLASSES = """
 recrawl experiment classes --data ../data
 recrawl experiment classes --data ../data/documents --days 365 --repeats 3
 recrawl experiment classes -w my-archive --days 100
+recrawl experiment classes index.cdx --days 100      by the digests of an index
 """
 LBLA = """
 recrawl experiment lbla --data ../data/documents
@@ -174,30 +177,32 @@ def crawl_time(
 
 
 @app.command(cls=CommandWithExamples, epilog=DATAMONITOR)
-def datamonitor(
+def datamonitor(  # noqa: PLR0913, PLR0917 - one argument an option
+    files: CaptureFiles = None,
     data: AnyDataOption = None,
     output: OutputOption = Path("experiment-datamonitor"),
     seed: SeedOption = 1,
     workspace: OwnWorkspaceOption = None,
+    days: Annotated[
+        int, typer.Option(min=3, help="Length of the record of each document in days, in the paper three years.")
+    ] = 1_095,
 ) -> None:
     """Recall and precision of adaptive rescheduling on documents and data sources (datamonitor, figures 4 to 6).
 
-    Three years of each document, visited whenever a strategy says so, by classes of change rate. The paper prints
-    plots and no numbers; what it reads off them stands beside what is so here.
+    Three years of each document, or --days of it, visited whenever a strategy says so, by classes of change rate. The
+    paper prints plots and no numbers; its reading of them stands beside the results here. In a workspace or in files, a
+    change found by a capture is placed in the middle of the time in which it happened.
     """
     from recrawl_lab.experiments.experiment_data import experiment_data
     from recrawl_lab.experiments.experiment_datamonitor import run
 
-    with experiment_data(data, workspace) as folder:
-        run(folder, output, seed=seed)
+    with experiment_data(data, workspace, files or ()) as folder:
+        run(folder, output, seed=seed, days=days)
 
 
 @app.command(cls=CommandWithExamples, epilog=HACS)
 def hacs(  # noqa: PLR0913, PLR0917 - one argument an option
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="[FILE]...", help="Captures instead of a data set: indexes (CDX, CDXJ) or TimeMaps."),
-    ] = None,
+    files: CaptureFiles = None,
     data: AnyHomePagesOption = None,
     output: OutputOption = Path("experiment-hacs"),
     seed: SeedOption = 1,
@@ -231,6 +236,7 @@ def hacs(  # noqa: PLR0913, PLR0917 - one argument an option
 
 @app.command(cls=CommandWithExamples, epilog=CLASSES)
 def classes(  # noqa: PLR0913, PLR0917 - one argument an option
+    files: CaptureFiles = None,
     data: AnyDataOption = None,
     output: OutputOption = Path("experiment-classes"),
     seed: SeedOption = 1,
@@ -238,9 +244,9 @@ def classes(  # noqa: PLR0913, PLR0917 - one argument an option
     days: Annotated[int, typer.Option(min=10, help="How long each page is watched, once a day.")] = 1_000,
     workspace: OwnWorkspaceOption = None,
 ) -> None:
-    """Put pages into classes of change, by observations of first and then by their history (paper 002).
+    """Put pages into classes of change, first by their features and then by their history (paper 002).
 
-    Reproduces Tables 1, 3 and 5.
+    Reproduces Tables 1, 3 and 5, and Figure 2.
 
     Classes are the best clustering of the pages' rates. Five learners guess them from what pages look like. A page
     starts in a class drawn by chance, in the one a decision tree says, or in that of its siblings; then the historic
@@ -250,7 +256,7 @@ def classes(  # noqa: PLR0913, PLR0917 - one argument an option
     from recrawl_lab.experiments.experiment_classes import run
     from recrawl_lab.experiments.experiment_data import experiment_data
 
-    with experiment_data(data, workspace) as folder:
+    with experiment_data(data, workspace, files or ()) as folder:
         run(folder, output, seed=seed, repeats=repeats, days=days)
 
 

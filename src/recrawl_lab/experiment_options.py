@@ -41,11 +41,15 @@ OwnWorkspaceOption = Annotated[
     Path | None,
     typer.Option("--workspace", "-w", metavar="FOLDER", help="Folder of the workspace."),
 ]
+CaptureFiles = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="[FILE]...", help="Captures instead of a data set: indexes (CDX, CDXJ) or TimeMaps."),
+]
 OutputOption = Annotated[
     Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder for tables and plots; made if missing.")
 ]
-SeedOption = Annotated[int, typer.Option(min=0, help="Another number, other draws.")]
-RepeatsOption = Annotated[int, typer.Option(min=1, help="How often the whole is repeated with other draws.")]
+SeedOption = Annotated[int, typer.Option(min=0, help="Random seed.")]
+RepeatsOption = Annotated[int, typer.Option(min=1, help="Number of repetitions, each with other random draws.")]
 JobsOption = Annotated[
     int | None, typer.Option(min=1, help="Number of worker processes. Default: the number of processors.")
 ]

@@ -17,7 +17,7 @@ import pytest
 
 from recrawl.crawl.visit.change_classifier import ChangeClassifier, ClassifierRules
 from recrawl.crawl.visit.recorder import recall
-from recrawl.crawl.visit.visit_target import NeedsConfirmation, VisitDone, VisitTarget
+from recrawl.crawl.visit.visit_machine import NeedsConfirmation, VisitDone, VisitTarget
 from recrawl.errors import ExitCode
 from recrawl.formats.columnar.capture_batches import ReadReport
 from recrawl.formats.warc.warc_reader import index_warc, read_capture
@@ -47,6 +47,10 @@ def test_an_index_that_leaves_repeats_out_proves_nothing_about_coherence(run, tm
         assert told[table]
         assert {row["coherent"] for row in told[table]} == {row["expected_coherent"] for row in told[table]} == {None}
     assert told["lastCrawlSeenAgain"] is None
+    # The last captures of news/1 and 2 are of that time; what became of the others nobody knows.
+    assert told["shown"]["expectedUnchanged"] is None
+    expected = {row["url"].partition("/news/")[2]: row["expected_changes"] for row in told["worstPages"]}
+    assert (expected["1.html"], expected["2.html"], expected["3.html"]) == (0.0, 0.0, None)
     assert run("report", index, "--output", tmp_path / "report.html").returncode == 0
     report = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "seems to be deduplicated" in report
@@ -65,12 +69,25 @@ def test_where_no_page_was_seen_again_nothing_is_counted(run, source):
 
 
 def test_a_workspace_with_such_an_index_says_the_same(run, workspace):
-    assert run("import", WGET / "deduplicated" / "all.cdx", "-w", workspace).returncode == 0
+    warning = "the index of site.example seems to be deduplicated"
+    assert warning in run("import", WGET / "deduplicated" / "all.cdx", "-w", workspace).stdout
+    assert warning in run("rates", "-w", workspace).stdout
+    rates = run("rates", "-w", workspace, "--json")
+    assert warning in rates.stderr
+    assert {row["changes_per_day"] is None for row in json.loads(rates.stdout)} == {True, False}
     told = json.loads(run("assess", "-w", workspace, "--json").stdout)
     assert [one["coherenceKnown"] for one in told["deduplicated"]] == [False]
 
 
-def test_archive_files_with_their_revisit_records_are_complete(run):
+def test_an_index_does_not_prove_what_it_lists(run):
+    said = run("assess", WGET / "quick" / "all.cdx").stdout
+    assert "0 proved for that time." in said
+    assert "For 15 pages more, the index lists the shown version at that time, or before and after it." in said
+
+
+def test_archive_files_with_their_revisit_records_are_complete(run, workspace):
+    words = run("import", *sorted((WGET / "deduplicated").glob("*.warc.gz")), "-w", workspace).stdout
+    assert "Warning" not in words + run("rates", "-w", workspace).stdout
     told = json.loads(run("assess", *sorted((WGET / "deduplicated").glob("*.warc.gz")), "--json").stdout)
     assert told["deduplicated"] == []
     assert sum(row["coherent"] for row in told["sections"]) == 24

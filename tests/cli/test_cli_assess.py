@@ -180,7 +180,7 @@ def test_only_what_can_be_read_is_provably_as_it_was(run, warcs, tmp_path):
     assert run("import", tmp_path / "planted.cdx", "-w", place).returncode == 0
     found, proved, words = shown("-w", place)
     assert (found["agreedWithoutBytes"], proved) == (1, {"a", "c"})
-    assert "For 1 page more, captures before and after that time agree by the index" in words
+    assert "For 1 page more, the index lists the shown version at that time, or before and after it" in words
     for file in files:
         file.unlink()
     found, proved, words = shown("-w", place)

@@ -168,7 +168,7 @@ def test_one_capture_says_nothing_about_rates(run, archive):
     [planned] = [row for row in json.loads(run("plan", *where).stdout)["next"] if row["url"] == ONCE]
     assert planned["changes_per_day"] is None
     assert planned["in_words"] == "not known"
-    assert "1 observed once: not known" in run("assess", "-w", archive).stdout
+    assert "(1 not known)" in run("assess", "-w", archive).stdout
 
 
 def test_a_plan_counts_the_changes_that_rates_tell(run, archive):

@@ -1,6 +1,8 @@
 """Experiments on archives of one's own: real captures as observations, and the data-set form they go through."""
 
+import base64
 import csv
+import hashlib
 import shutil
 
 import numpy as np
@@ -10,7 +12,7 @@ from recrawl.detect.change_verdict import classify_change, is_publication, known
 from recrawl.errors import ExitCode
 from recrawl.model import Capture, ChangeKind, Outcome, Verdict, Visits
 from recrawl.store.open import open_store
-from recrawl.time import DAY, WEEK
+from recrawl.time import DAY, WEEK, to_timestamp14
 from recrawl.transfer.exporter import write_dataset
 from recrawl.urls import home_of
 from recrawl_lab.experiments.experiment_classes import _ends, _share_wrong
@@ -129,8 +131,38 @@ def test_classes_and_datamonitor_take_a_workspace(run, archive, tmp_path):
     assert rows(tmp_path / "classes" / "classes.csv") == rows(tmp_path / "again" / "classes.csv")
     short = run("experiment", "datamonitor", "-w", archive, "-o", tmp_path / "dm")
     assert short.returncode == ExitCode.ERROR, "three years are needed, and there are forty weeks"
-    assert "longer records" in short.stderr
+    assert "the longest record has 2" in short.stderr
+    assert "Give a shorter time with --days" in short.stderr
     assert f"recrawl: {archive}: " in short.stderr, "the archive is named, not the folder that was made of it"
+
+
+def test_datamonitor_takes_records_as_long_as_they_are(run, archive, tmp_path):
+    done = run("experiment", "datamonitor", "-w", archive, "--days", 200, "-o", tmp_path / "dm")
+    assert done.returncode == 0, done.stderr
+    assert "Recall / precision over 200 days; the years of the paper are thirds of this time" in done.stdout
+    found = rows(tmp_path / "dm" / "datamonitor.csv")
+    weekly = [int(row["downloads"]) for row in found if (row["strategy"], row["class"]) == ("week", "all")]
+    assert weekly[0] == sum(weekly[1:])
+    documents = int(next(row["documents"] for row in found if row["class"] == "all"))
+    assert weekly[0] == pytest.approx(documents * 200 / 7, rel=0.05)
+
+
+def test_classes_and_datamonitor_take_the_captures_of_an_index(run, tmp_path):
+    lines = [
+        f"org,a)/{page} {to_timestamp14(START + day * DAY)} http://a.org/{page} text/html 200 "
+        f"{base64.b32encode(hashlib.sha1(b'%d %d' % (page, day // every)).digest()).decode()} - - 9 0 x"
+        for page, every in enumerate((3, 3, 4, 9, 10, 12, 25, 28, 40, 45))
+        for day in range(120)
+    ]
+    (tmp_path / "a.cdx").write_text(" CDX N b a m s k r M S V g\n" + "\n".join(lines))
+    for name in ("classes", "datamonitor"):
+        done = run("experiment", name, tmp_path / "a.cdx", "--days", 90, "-o", tmp_path / name)
+        assert done.returncode == 0, done.stderr
+        assert "## a.cdx" in done.stdout
+    found = rows(tmp_path / "datamonitor" / "datamonitor.csv")
+    assert {row["documents"] for row in found if row["class"] == "7d > λ > 2d"} == {"3"}
+    both = run("experiment", "classes", tmp_path / "a.cdx", "-w", tmp_path)
+    assert "Name one of them" in both.stderr
 
 
 def test_an_error_of_pages_of_one_directory_has_no_interval():

@@ -214,6 +214,21 @@ def test_digests_tell_nothing_about_links_but_that_nothing_changed(run, tmp_path
         assert "nan" not in table
 
 
+@pytest.mark.parametrize(("mime", "known"), [("text/html", True), ("text/csv", False), ("font/woff2", False)])
+def test_data_without_links_has_no_rate_of_new_links(run, tmp_path, mime, known):
+    lines = [
+        f"org,example)/x 202001{day:02d}000000 http://example.org/x {mime} 200 {'A' * 32} - - 100 {day} f.warc.gz"
+        for day in range(1, 9)
+    ]
+    (tmp_path / "index.cdx").write_text("\n".join([" CDX N b a m s k r M S V g", *lines]) + "\n")
+    run("init", tmp_path / "w", "--set", "archive.resources=pages")
+    run("import", "-w", tmp_path / "w", tmp_path / "index.cdx")
+    [row] = json.loads(run("rates", "-w", tmp_path / "w", "--kind", "new-links", "--json").stdout)
+    assert (row["changes_per_day"] is not None, row["in_words"] != "not known") == (known, known)
+    [row] = json.loads(run("rates", "-w", tmp_path / "w", "--json").stdout)
+    assert row["changes_per_day"] is not None
+
+
 def test_a_kind_may_be_spelled_either_way(rates):
     hyphen, underscore = (rates(*AT_END, "--kind", kind) for kind in ("new-links", "new_links"))
     assert hyphen == underscore

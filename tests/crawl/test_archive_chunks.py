@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from recrawl.crawl.visit.visit_target import VisitDone, VisitTarget
+from recrawl.crawl.visit.visit_machine import VisitDone, VisitTarget
 from recrawl.crawl.visit.warc_archive import WarcArchive
 from recrawl.detect import ChangeResult, PageState
 from recrawl.formats.warc import warc_records

@@ -258,10 +258,10 @@ def test_a_page_that_breaks_our_own_code_is_a_failed_visit(scene, site, linked, 
         async with scene() as stage:
             go = stage.driver._visitor.go
 
-            async def poisoned(target):
+            async def poisoned(target, not_after):
                 if target.url.endswith("/a"):
                     raise ZeroDivisionError
-                return await go(target)
+                return await go(target, not_after)
 
             monkeypatch.setattr(stage.driver._visitor, "go", poisoned)
             report = await stage.capture(CaptureOrder(site=site.home, strategy="bfs"))

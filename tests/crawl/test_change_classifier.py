@@ -15,7 +15,7 @@ import recrawl.parse.parse_pool
 from recrawl.crawl.control.json_log import JsonLinesLog
 from recrawl.crawl.visit.change_classifier import ChangeClassifier, ClassifierRules
 from recrawl.crawl.visit.recorder import recall
-from recrawl.crawl.visit.visit_target import NeedsConfirmation, VisitDone, VisitTarget, last_version, unconfirmed_visit
+from recrawl.crawl.visit.visit_machine import NeedsConfirmation, VisitDone, VisitTarget, last_version, unconfirmed_visit
 from recrawl.detect.change_criteria import ChangeCriteria
 from recrawl.detect.noise.learned_noise import NoiseEvidence
 from recrawl.model import Capture, Outcome, Verdict, Visits

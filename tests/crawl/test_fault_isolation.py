@@ -681,6 +681,7 @@ PATH = [
 ]
 """Modules of the crawl that a visit passes through."""
 NO_STEPS = {
+    "Visitor.visit",
     "Recorder.prepare",
     "Recorder.sync",
     "Recorder.finish",

@@ -21,7 +21,7 @@ from recrawl.crawl.control.json_log import JsonLinesLog
 from recrawl.crawl.control.run_control import NoRunControl
 from recrawl.crawl.visit.recorder import Recorder
 from recrawl.crawl.visit.scope import HostScope
-from recrawl.crawl.visit.visit_target import ExchangeUnderway, InternalFailure, VisitDone, VisitTarget
+from recrawl.crawl.visit.visit_machine import ExchangeUnderway, InternalFailure, VisitDone, VisitTarget
 from recrawl.crawl.visit.visitor import Visitor
 from recrawl.crawl.visit.warc_archive import NoArchive
 from recrawl.crawl.worker import crawl_worker as driver_module

@@ -6,7 +6,7 @@ from io import StringIO
 import pytest
 
 from recrawl.crawl.control.heritrix_log import HeritrixLog, log_lines
-from recrawl.crawl.visit.visit_target import VisitDone, VisitTarget
+from recrawl.crawl.visit.visit_machine import VisitDone, VisitTarget
 from recrawl.detect import PageState, classify_change
 from recrawl.formats.columnar.capture_batches import RecordKind
 from recrawl.formats.crawl_log import parse_line

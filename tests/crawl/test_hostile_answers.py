@@ -21,7 +21,7 @@ from recrawl.crawl.site_capture.capture_order import CaptureOrder
 from recrawl.crawl.site_capture.site_capture_driver import SiteCaptureDriver
 from recrawl.crawl.visit import warc_archive
 from recrawl.crawl.visit.scope import HostScope
-from recrawl.crawl.visit.visit_target import FirstFetch, VisitTarget, seen_once
+from recrawl.crawl.visit.visit_machine import FirstFetch, VisitTarget, seen_once
 from recrawl.crawl.worker.crawl_assembly import WorkerSettings, live_crawl
 from recrawl.crawl.worker.crawl_worker import WorkerPace
 from recrawl.detect import PageState, classify_change, decoded

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from recrawl.crawl.visit.recorder import PageStateCache, Recorder, recall
 from recrawl.crawl.visit.scope import HostScope
-from recrawl.crawl.visit.visit_target import VisitDone, VisitTarget, visit_of
+from recrawl.crawl.visit.visit_machine import VisitDone, VisitTarget, visit_of
 from recrawl.crawl.visit.warc_archive import NoArchive
 from recrawl.detect import PageState, classify_change
 from recrawl.model import Capture, Validators

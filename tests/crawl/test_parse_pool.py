@@ -21,7 +21,7 @@ from recrawl.crawl.control.json_log import JsonLinesLog
 from recrawl.crawl.site_capture.site_capture_driver import links_of
 from recrawl.crawl.visit.change_classifier import ChangeClassifier, ClassifierRules
 from recrawl.crawl.visit.site_claims import read_announced
-from recrawl.crawl.visit.visit_target import VisitDone, VisitTarget
+from recrawl.crawl.visit.visit_machine import VisitDone, VisitTarget
 from recrawl.detect import ChangeCriteria, ChangeResult, classify_change, known_after
 from recrawl.detect.noise.learned_noise import HostNoise
 from recrawl.detect.version import MOST_DATA, MOST_HTML, CostlyError, Effort

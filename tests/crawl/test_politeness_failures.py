@@ -12,7 +12,7 @@ import pytest
 from recrawl.crawl.control.json_log import JsonLinesLog
 from recrawl.crawl.visit.recorder import Recorder
 from recrawl.crawl.visit.scope import HostScope
-from recrawl.crawl.visit.visit_target import Deferred, RobotsFetched, VisitTarget
+from recrawl.crawl.visit.visit_machine import Deferred, RobotsFetched, VisitEvent, VisitTarget
 from recrawl.crawl.visit.visitor import NO_ROBOTS, Visitor
 from recrawl.crawl.visit.warc_archive import NoArchive
 from recrawl.crawl.worker.crawl_worker import CrawlWorker, WorkerPace
@@ -225,7 +225,7 @@ def test_a_connection_that_is_refused_is_kept_as_such(tmp_path):
 
 
 def _target(url):
-    from recrawl.crawl.visit.visit_target import VisitTarget
+    from recrawl.crawl.visit.visit_machine import VisitTarget
 
     return VisitTarget(1, 1, url, START)
 
@@ -267,6 +267,7 @@ def test_a_request_that_did_not_go_out_in_time_does_not_go_out(tmp_path, site, l
             late = await visitor.go(target, clock.elapsed() + 20.0)
             assert isinstance(late, Deferred)
             assert not site.asked
+            target.machine.feed(VisitEvent.BELIEVED)
             return await visitor.go(target, clock.elapsed() + 20.0)
 
     assert isinstance(asyncio.run(run()), RobotsFetched)

@@ -17,6 +17,7 @@ from recrawl.crawl.control import runtime_limits
 from recrawl.crawl.control.bucket_owner import BucketOwner
 from recrawl.crawl.control.json_log import JsonLinesLog
 from recrawl.crawl.control.metrics import StatsCollector
+from recrawl.crawl.control.price_exchange import PriceExchange
 from recrawl.crawl.control.run_control import StoreRunControl, WorkerLoad
 from recrawl.crawl.control.runtime_limits import READ_EVERY, LimitsWatcher, RuntimeLimits, SharedBudget
 from recrawl.crawl.control.worker_registry import (
@@ -41,6 +42,7 @@ from recrawl.schedule.politeness.host_politeness import Politeness, PolitenessRu
 from recrawl.simulate.sites import synthetic_web
 from recrawl.store.open import open_store
 from recrawl.time import DAY, HOUR, MINUTE, VirtualClock
+from recrawl.urls import BUCKETS
 from recrawl_testweb.virtual_web_server import VirtualWebServer
 
 START = 1.79e9
@@ -64,7 +66,7 @@ def orders(limits) -> RuntimeLimits:
     )
 
 
-def steered(store, worker="one", log=None, classifier=None):
+def steered(store, worker="one", log=None, classifier=None, *, exchange=False):
     scheduler = RevisitScheduler(FixedInterval(HOUR), budget=100 / HOUR)
     return StoreRunControl(
         worker,
@@ -78,6 +80,7 @@ def steered(store, worker="one", log=None, classifier=None):
         politeness=Politeness(),
         classifier=classifier or ChangeClassifier(store),
         log=JsonLinesLog(log or io.StringIO(), VirtualClock(START)),
+        exchange=PriceExchange(store, worker) if exchange else None,
     )
 
 
@@ -508,3 +511,31 @@ def test_a_running_crawl_does_not_wait_for_visits_to_be_counted_when_its_budget_
                 break
             time.sleep(0.01)
         assert budget.room(now) == 20  # the visits that were taken were never made, so the count knows none of them
+
+
+def test_a_fit_is_due_when_buckets_have_moved(store):
+    one, two = steered(store, "one", exchange=True), steered(store, "two", exchange=True)
+    one.begin(START)
+    assert one.partition(START).is_whole  # before it has joined: what it will have
+    one._scheduler.fit(START)
+    one.update(START, IDLE)
+    two.begin(START + 1.0)
+    foreseen = two.partition(START + 1.0).buckets
+    assert len(foreseen) == BUCKETS // 2
+    now = START + 1.0
+    for _ in range(30):
+        now += 1.0
+        two.update(now, IDLE)
+        one.update(now, IDLE)
+        if one._scheduler.fit_at <= now:
+            break
+    assert one._scheduler.fit_at <= now
+    kept = one.partition(now).buckets
+    one._scheduler.fit(now)
+    assert sorted([*kept.tolist(), *foreseen.tolist()]) == list(range(BUCKETS))
+    for _ in range(30):
+        now += 1.0
+        one.update(now, IDLE)
+        two.update(now, IDLE)
+    assert two.partition(now).buckets.tolist() == foreseen.tolist()
+    assert one._scheduler.fit_at > now  # nothing moves any more

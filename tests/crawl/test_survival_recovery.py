@@ -28,7 +28,7 @@ from recrawl.crawl.control.worker_registry import (
 )
 from recrawl.crawl.visit.recorder import Recorder
 from recrawl.crawl.visit.scope import HostScope
-from recrawl.crawl.visit.visit_target import VisitDone, VisitTarget
+from recrawl.crawl.visit.visit_machine import VisitDone, VisitTarget
 from recrawl.crawl.visit.warc_archive import WarcArchive
 from recrawl.crawl.worker import outages
 from recrawl.crawl.worker.crawl_worker import WorkerPace

@@ -7,7 +7,7 @@ import gzip
 
 import pytest
 
-from recrawl.crawl.visit.visit_target import RobotsFetched, VisitTarget
+from recrawl.crawl.visit.visit_machine import RobotsFetched, VisitTarget
 from recrawl.crawl.visit.visitor import Visitor
 from recrawl.detect import decoded
 from recrawl.errors import ConfigError, StoreError

@@ -37,8 +37,9 @@ def test_documents_are_sorted_into_the_classes_of_the_paper():
 
 
 def test_short_records_and_quiet_pages_are_left_out_and_classes_bounded():
-    with pytest.raises(ValueError, match="three years"):
+    with pytest.raises(ValueError, match="a record of 1,095 days; the longest record has 730 days"):
         documents([collection([10], years=2)], np.random.default_rng(1))
+    assert documents([collection([10], years=2)], np.random.default_rng(1), length=730 * DAY).length == 730 * DAY
     assert len(documents([collection([10] * 9)], np.random.default_rng(1), most=4)) == 4
 
 
@@ -67,7 +68,7 @@ def test_years_add_up():
 
 @pytest.mark.slow
 def test_a_recorded_site_goes_through_whole(tmp_path, capsys):
-    run(RECORDED, tmp_path, seed=1)
+    run(RECORDED, tmp_path, seed=1, days=3 * 365)
     text = (tmp_path / "datamonitor.md").read_text(encoding="utf-8")
     assert text in capsys.readouterr().out
     assert "Fig. 4: week has the worst precision | yes" in text

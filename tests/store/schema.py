@@ -57,6 +57,7 @@ host = sa.Table(
     sa.Column("bucket", sa.SmallInteger, nullable=False, server_default=sa.text("0")),
     sa.UniqueConstraint("name", name="host_by_name"),
     sa.Index("host_by_due", "next_due", "id", "wake", "bucket", sqlite_where=_running, postgresql_where=_running),
+    sa.Index("host_paused", "id", sqlite_where=sa.text("paused <> 0"), postgresql_where=sa.text("paused <> 0")),
     sa.Index("host_by_wake", "wake", "bucket", sqlite_where=_running, postgresql_where=_running),
     sa.Index(
         "host_by_hold",
@@ -211,17 +212,6 @@ partition_sample = sa.Table(
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
 
-unit_exchange = sa.Table(
-    "unit_exchange",
-    metadata,
-    sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), primary_key=True, autoincrement=True),
-    sa.Column("bucket", sa.SmallInteger, nullable=False),
-    sa.Column("sender", sa.Text, nullable=False),
-    sa.Column("sent", sa.Double, nullable=False),
-    sa.Column("content", sa.LargeBinary, nullable=False),
-    sa.Index("unit_exchange_by_bucket", "bucket", "id"),
-)
-
 fingerprint = sa.Table(
     "fingerprint",
     metadata,
@@ -268,6 +258,7 @@ failing = sa.Table(
     sa.Column("status", sa.SmallInteger, nullable=False),
     sa.Column("faults", sa.Integer, nullable=False, server_default="0"),
     sa.Column("reason", sa.Text, nullable=False, server_default=""),
+    sa.Index("failing_by_time", "time"),
 )
 
 control = sa.Table(
@@ -402,5 +393,16 @@ site_capture_step = sa.Table(
     sa.Column("outcome", sa.SmallInteger, nullable=False),
     sa.Column("verdict", sa.SmallInteger, nullable=False),
     sa.PrimaryKeyConstraint("capture", "step"),
+    sqlite_with_rowid=False,
+)
+
+row_count = sa.Table(
+    "row_count",
+    metadata,
+    sa.Column("name", sa.Text, nullable=False),
+    # PostgreSQL has a row for each connection that counted, so that none waits for another.
+    sa.Column("part", sa.BigInteger, nullable=False),
+    sa.Column("rows", sa.BigInteger, nullable=False),
+    sa.PrimaryKeyConstraint("name", "part"),
     sqlite_with_rowid=False,
 )

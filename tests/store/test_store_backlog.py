@@ -5,6 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from recrawl.model import Visits
+from recrawl.store.store_values import CaptureRecord, LinksSeen
+
 
 @pytest.fixture
 def three_hosts(store):
@@ -65,3 +68,37 @@ def test_a_host_that_rests_between_two_requests_is_soon_free_and_one_in_trouble_
     three_hosts.resume(hosts[:1])
     three_hosts.lease("other", 43.0, 9, per_host=9, ttl=60.0)
     assert three_hosts.soon_free(44.0, 30.0) == math.inf, "somebody else visits it"
+
+
+def counted(store):
+    found = store.counts(0.0)
+    return found.pages, found.hosts, found.links, found.captures
+
+
+def counted_one_by_one(store):
+    tables = ("page", "host", "link", "capture")
+
+    def work(session):
+        return tuple(session.rows(f"SELECT count(*) FROM {table}")[0][0] for table in tables)
+
+    return store._database.read(work)
+
+
+def test_counts_of_rows_are_those_of_the_tables(store):
+    """Triggers keep them: of rows that are new, of rows that were there, and of rows that go."""
+    pages = store.discover([f"http://h{n % 3}.example/{n}" for n in range(9)], 1.0)
+    store.discover(["http://h0.example/0", "http://h4.example/"], 1.0)
+    captures = [CaptureRecord(page, 5.0, 200, "text/html", b"", 10, "a.warc", 7, 5) for page in pages[:4].tolist()]
+    for time in (5.0, 6.0):
+        links = LinksSeen(np.full(5, pages[0]), pages[1:6], np.full(5, time))
+        store.record(Visits.of(pages[:1], time), captures=captures, links=links)
+    assert counted(store) == counted_one_by_one(store) == (10, 4, 5, 4)
+    store._database.write(lambda session: session.run("DELETE FROM link WHERE target > $1", int(pages[3])))
+    assert counted(store) == counted_one_by_one(store) == (10, 4, 3, 4)
+
+
+def test_paused_hosts(store):
+    store.discover([f"http://h{n}.example/" for n in range(4)], 1.0)
+    assert store.paused_hosts().name == []
+    store.pause(store.hosts().id[1:3])
+    assert store.paused_hosts().name == ["h1.example", "h2.example"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
-from recrawl.app.plots import plot_quality
+from recrawl.app.plots import RateSample, RatesPlot, plot_quality, plot_rates
 from recrawl.app.result_tables import new_figure
 from recrawl.assess.archive_quality import archive_quality
 from recrawl.assess.observations import Observations
@@ -51,3 +53,32 @@ def test_blur_that_is_not_known_is_no_bar_of_no_length():
     assert [bar.get_width() for bar in axis.patches] == [1.0, 0.0]
     assert [(text.get_text(), text.xy) for text in axis.texts] == [("not known", (0.0, 0))]
     assert [label.get_text() for label in axis.get_yticklabels()] == ["a.org/much", "a.org/none", "a.org/unknown"]
+
+
+def test_an_axis_without_any_value_has_no_numbers_and_its_name_fits():
+    observations = Observations.from_visits(Visits.of([0], [0.0], verdict=[0]))
+    quality = archive_quality(observations, np.full(1, np.nan), np.ones(1), np.zeros(1, np.int64))
+    figure = new_figure()
+    _, axis = plot_quality(figure, quality, {"section": ["http://a.org/"], "blur_total": [np.nan]})
+    figure.canvas.draw()
+    assert list(axis.get_xticks()) == []
+    assert axis.xaxis.label.get_window_extent().x1 <= figure.bbox.x1
+
+
+@pytest.mark.parametrize("days", [(0.16, 0.3, 1.2, 3.6), (0.001, 4_000.0), (2.0, 2.1)])
+def test_numbers_of_a_logarithmic_axis_stay_apart(days):
+    every = np.resize(np.array(days), 30)
+    figure = new_figure()
+    spread, sure = plot_rates(figure, RatesPlot(RateSample("pages", every), every, every / 2, every * 2, "rates"))
+    figure.canvas.draw()
+    for axis, low, high in ((spread.xaxis, "x0", "x1"), (sure.yaxis, "y0", "y1")):
+        first, last = sorted(axis.get_view_interval())
+        labels = [
+            label
+            for label in axis.get_ticklabels(which="both")
+            if first <= label.get_position()["xy".index(low[0])] <= last
+        ]
+        boxes = [label.get_window_extent() for label in labels if label.get_text()]
+        assert len(boxes) > 1 or days == (2.0, 2.1)
+        ordered = sorted(boxes, key=lambda box: getattr(box, low))
+        assert all(getattr(one, high) < getattr(two, low) for one, two in pairwise(ordered))

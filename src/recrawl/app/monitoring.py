@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.crawl.clock import RealClock
     from recrawl.crawl.control.metrics import Metrics, StatsCollector
-    from recrawl.crawl.visit.visit_target import VisitDone
+    from recrawl.crawl.visit.visit_machine import VisitDone
     from recrawl.crawl.worker.crawl_worker import CrawlWorker
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from recrawl.app.result_tables import new_figure, plot_style, save_figure
 from recrawl.assess.archive_quality import ArchiveQuality, tally
+from recrawl.errors import require
 from recrawl.model import FloatArray, IntArray
 from recrawl.time import to_iso
 
@@ -107,9 +108,11 @@ def _draw_sections(axis: Any, sections: Mapping[str, Sequence[Any]]) -> None:  #
         axis.annotate("not known", (0.0, where), xytext=(3, 0), textcoords="offset points", va="center", fontsize=8)
     axis.set_ylim(-0.6, len(blur) - 0.4)
     axis.set_yticks(place, [name if len(name) <= 32 else f"…{name[-31:]}" for name in names])  # noqa: PLR2004 - fits
+    if not bool(known.any()):
+        axis.set_xticks([])  # numbers below an empty axis would look like values
     axis.set(
         title="Sections with the most blur",
-        xlabel="blur of all their pages: expected changes between requested and shown time",
+        xlabel="blur of all their pages:\nexpected changes between requested and shown time",
     )
 
 
@@ -175,7 +178,7 @@ def plot_rates(figure: Figure, plot: RatesPlot) -> list[Axes]:
             bottom, top = every[finite].min() / 20, every[finite].max() * 20
             sure.vlines(place, np.maximum(low[finite], bottom), np.minimum(high[finite], top), color=PAGES + "40")
         sure.set(title="Uncertainty", xlabel="rows shown, by rate", ylabel="days, with 90 % interval")
-        sure.set_yscale("log")
+        _log_axis(sure.yaxis)
         _title(figure, plot.title)
     return [spread, sure]
 
@@ -211,8 +214,24 @@ def _distribution(axis: Any, samples: tuple[RateSample, ...]) -> None:  # noqa: 
         axis.stairs(shares, np.exp(edges), fill=True, color=colour, alpha=0.35, label=f"{len(days):,} {sample.name}")
         if sample.curve is not None:
             axis.plot(*sample.curve, color=colour, linewidth=1.5, label="log-normal")
-    axis.set(title="Days between changes (1/λ)", xlabel="days", ylabel="density over ln(days)", xscale="log")
+    axis.set(title="Days between changes (1/λ)", xlabel="days", ylabel="density over ln(days)")
+    _log_axis(axis.xaxis)
     axis.legend(frameon=False)
+
+
+_WIDE = 10**4.5
+"""From this ratio of its ends on, a logarithmic axis names powers of ten only."""
+
+
+def _log_axis(axis: Any) -> None:  # noqa: ANN401 - matplotlib ships no types
+    """A logarithmic axis, drawn after its values, with plain numbers such as 0.2 and 500 that stay apart."""
+    ticker = require("matplotlib.ticker", "plot")
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    low, high = sorted(axis.get_view_interval())
+    steps = (1.0, 2.0, 5.0) if high < _WIDE * low else (1.0,)
+    axis.set_major_locator(ticker.LogLocator(10.0, steps, numticks=10))
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,.6g}"))
+    axis.set_minor_formatter(ticker.NullFormatter())
 
 
 def _intervals(axis: Any, plot: DiagnosisPlot) -> None:  # noqa: ANN401 - matplotlib ships no types
@@ -247,6 +266,7 @@ def _medians(axis: Any, plot: DiagnosisPlot) -> None:  # noqa: ANN401 - matplotl
         ends = np.array([plot.every_days.min(), plot.every_days.max()])
         axis.plot(ends, ends * np.log(2.0), color=HOSTS, linewidth=1, linestyle="--", label="exponential: 0.69/λ")
         axis.plot(ends, ends, color=CHANCE, linewidth=1, label="1/λ")
-        axis.set(xscale="log", yscale="log")
+        _log_axis(axis.xaxis)
+        _log_axis(axis.yaxis)
         axis.legend(frameon=False)
     axis.set(title="Median interval of each page", xlabel="1/λ, days", ylabel="median interval, days")

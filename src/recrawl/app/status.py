@@ -6,10 +6,10 @@ Workers, their speed and what holds them up; failures in words; hosts, due and f
 from __future__ import annotations
 
 import enum
-import math
 import shutil
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -19,18 +19,16 @@ import numpy as np
 from recrawl.app.workspace.settings import ScheduleSettings
 from recrawl.crawl.control.runtime_limits import is_paused, limits
 from recrawl.crawl.control.worker_registry import RegisteredWorker, is_alive, live_workers, registered_workers
-from recrawl.crawl.units.unit_registry import RegisteredUnit, registered_units, unit_buckets, unit_state
 from recrawl.crawl.visit.visitor import NO_ROBOTS, REFUSED_BY_ROBOTS
 from recrawl.detect.validator_trust import is_believed
-from recrawl.errors import ConfigError
 from recrawl.model import FloatArray, IntArray, Outcome, visits
 from recrawl.model.plurals import counted
 from recrawl.schedule.frontier.token_bucket import memory, replayed
 from recrawl.store.store_values import QUARANTINED
 from recrawl.time import DAY, HOUR, format_duration
-from recrawl.urls import BUCKETS
 
 if TYPE_CHECKING:
+    from recrawl.app.rates.belief_table import Expected
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.detect.noise.learned_noise import HostNoise
     from recrawl.formats.warc.archived_bytes import ArchivedBytes
@@ -104,71 +102,57 @@ def bucket_facts(store: ScheduleStore) -> BucketFacts:
     return BucketFacts(dict(sorted(owned.items())), len(rows) - owned.total(), moving, int(rows.token.sum()))
 
 
+_ALL_PAGES_UP_TO = 20_000
+"""Pages up to which all of them are read to estimate how many are unchanged."""
+_FEW_PAGES = 2_000
+"""Pages whose beliefs are computed before compiled code is loaded; also the largest sample."""
+_LOOK_UPS = 500_000
+"""Look-ups for the visits of a sample: one for each page and each segment of visits."""
+
+
 @dataclass(frozen=True, slots=True)
-class UnitFacts:
-    """A unit, as its own store knows it."""
+class FreshnessEstimate:
+    """How many pages are as they were when they were last observed."""
 
-    unit: str
-    buckets: int
-    """Buckets that its workers may own."""
-    outbox: int
-    """Pages that wait to be sent to other units."""
-    since_contact: float
-    """Seconds since the coordination database was last reached."""
-    error: str
-    """Why it cannot be reached; empty if it can."""
-
-
-def unit_facts(told: Mapping[str, str], now: float) -> UnitFacts | None:
-    """What the controls of a store say of its unit."""
-    state = unit_state(told)
-    if state is None:
-        return None
-    buckets = int(unit_buckets(told).sum())
-    return UnitFacts(state.unit, buckets, state.outbox, max(now - state.at, 0.0), state.error)
+    share: float
+    """Of the pages observed at least twice; NaN if there are none."""
+    seen: int
+    """Pages observed at least once."""
+    rated: int
+    """Pages observed at least twice that are not gone."""
+    sample: int
+    """Pages that were drawn to estimate the three above; 0 if all pages were read."""
 
 
-def unit_columns(place: Workspace, limit: int, now: float) -> tuple[Columns, str]:
-    """All units of the crawl: what they can do, what they own, and what waits for them.
+def estimate_freshness(
+    store: Store, now: float, expected: Callable[[Store], Expected | None] = lambda _store: None
+) -> FreshnessEstimate:
+    """How many pages were observed, and how many of them are probably unchanged.
 
-    Raises:
-        ConfigError: the workspace is no unit.
-        StoreError: the coordination database cannot be reached.
+    In a large store both are estimated from pages drawn at random, always the same ones. ``expected`` makes what a
+    model says of pages, which the sample goes without. O(1) in pages and visits.
     """
-    from recrawl.app.workspace.workspace_wiring import unit_terms
-    from recrawl.store.unit_exchange import open_coordination
+    from recrawl.app.rates.belief_table import VisitSpan, learn
+    from recrawl.estimate.estimators import ESTIMATORS
+    from recrawl.model.compiled import interpreted
+    from recrawl.store.history import SEGMENT_VISITS
 
-    terms = unit_terms(place)
-    if terms is None:
-        raise ConfigError("This workspace is no unit.", "Set units.name and units.coordination.")
-    shared, exchange = open_coordination(terms.coordination)
-    with shared:
-        time, rows, waiting = shared.time() or now, shared.buckets(), exchange.waiting().rows
-        every = list(registered_units(shared.controls()).values())
-    owned, some = Counter(rows.owner), every[:limit]
-    moving = Counter(owner for owner, heir in zip(rows.owner, rows.heir, strict=True) if heir is not None)
-    waits = {one.unit: sum(waiting[np.array([owner == one.unit for owner in rows.owner])].tolist()) for one in some}
-    return {
-        "unit": [one.unit for one in some],
-        "state": [_state_of(one, time) for one in some],
-        "buckets": [owned[one.unit] for one in some],
-        "moving": [moving[one.unit] for one in some],
-        "workers": [one.workers for one in some],
-        "capacity": [one.capacity or math.nan for one in some],
-        "visits_per_second": [one.visits_per_second for one in some],
-        "cpu_per_visit": [one.cpu_per_visit or math.nan for one in some],
-        "parse_per_visit": [one.parse_per_visit for one in some],
-        "waiting": [waits[one.unit] for one in some],
-        "outbox": [one.outbox for one in some],
-        "price": [math.nan if one.price is None else one.price for one in some],
-        "budget_per_second": [one.budget for one in some],
-        "reported": [one.at for one in some],
-        "address": [one.address for one in some],
-    }, how_many(len(every), limit)
-
-
-def _state_of(one: RegisteredUnit, now: float) -> str:
-    return "silent" if not one.is_alive(now) else "leaving" if one.leaving else "running" if one.workers else "idle"
+    pages, visits = store.rough_size()
+    if pages <= _ALL_PAGES_UP_TO:
+        with interpreted() if pages <= _FEW_PAGES else nullcontext():
+            known = learn(store, expected=expected(store))
+            changed = known.changed(now)
+        scale, drawn = 1.0, 0
+    else:
+        drawn = min(_FEW_PAGES, _LOOK_UPS // (visits // SEGMENT_VISITS + 1))
+        ids = np.unique(np.random.default_rng(0).integers(1, pages, drawn, endpoint=True))
+        with interpreted():
+            known = learn(store, VisitSpan(pages=ids), ESTIMATORS["posterior"])
+            changed = known.changed(now)
+        scale, drawn = pages / len(ids), len(ids)
+    rated = ~np.isnan(changed)
+    share = float(1.0 - changed[rated].mean()) if rated.any() else float("nan")
+    return FreshnessEstimate(share, round(len(known.histories) * scale), round(int(rated.sum()) * scale), drawn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +161,6 @@ class CrawlActivity:
 
     workers: list[RegisteredWorker]
     """Those that said something lately."""
-    unit: UnitFacts | None
-    """The unit that the store is; ``None`` if there are no other units."""
     buckets: BucketFacts
     orphaned: dict[str, int]
     """Leases of workers that do not answer any more, by worker."""
@@ -206,29 +188,25 @@ class CrawlActivity:
 
 def work_facts(place: Workspace, store: Store, now: float) -> CrawlActivity:
     """What store and disk say."""
-    told, hosts = store.controls(), store.hosts()
+    told = store.controls()
     held = limits(told)
     schedule = place.limited(held).configuration.settings.schedule
-    budget = schedule.budget / DAY
-    recent = store.visits(since=now - max(memory(budget, schedule.burst), HOUR), until=now)
-    asked = recent.time[recent.outcome != Outcome.REFUSED]
     backlog, failing = store.backlog(now), store.failing(_NAMED)
     workers = [one for one in registered_workers(told) if is_alive(one, now)]
     urls = store.urls(failing.page)
     return CrawlActivity(
         workers=workers,
-        unit=unit_facts(told, now) if place.configuration.settings.units.name else None,
         buckets=bucket_facts(store),
         misdated=store.misdated().visits,
         orphaned=_orphaned(place, store, {one.worker for one in workers}),
-        visits_last_hour=int((recent.time > now - HOUR).sum()),
+        visits_last_hour=store.count_before(now).visits - store.count_before(now - HOUR).visits,
         late_seconds=max(now - backlog.earliest, 0.0) if backlog.due else 0.0,
         policy=schedule.policy,
         price=next((one.price for one in workers if one.price is not None), None),
         budget_per_day=schedule.budget,
-        budget_left=replayed(budget, schedule.burst, asked, now).left(now),
+        budget_left=_budget_left(store, workers, schedule, now),
         paused=is_paused(told),
-        paused_hosts=[name for name, paused in zip(hosts.name, hosts.paused.tolist(), strict=True) if paused],
+        paused_hosts=store.paused_hosts().name,
         limits=held,
         failing=[
             {"url": url, "status": status, "meaning": failure_words(status), "time": time, "tries": tries}
@@ -241,6 +219,17 @@ def work_facts(place: Workspace, store: Store, now: float) -> CrawlActivity:
     )
 
 
+def _budget_left(store: Store, workers: list[RegisteredWorker], schedule: ScheduleSettings, now: float) -> float:
+    """Visits that the budget allows now: as the workers said last, or by the visits made if there are none."""
+    said = [one.left for one in workers if one.left is not None]
+    if said:
+        return sum(said)
+    budget = schedule.budget / DAY
+    made = store.observations(since=now - memory(budget, schedule.burst))
+    asked = made.time[(made.outcome != Outcome.REFUSED) & (made.time <= now)]
+    return replayed(budget, schedule.burst, asked, now).left(now)
+
+
 def work_rows(work: CrawlActivity, now: float) -> list[tuple[str, str]]:
     """The same for people."""
     late = f"by up to {format_duration(work.late_seconds)}" if work.late_seconds > 1 else "nothing"
@@ -248,7 +237,6 @@ def work_rows(work: CrawlActivity, now: float) -> list[tuple[str, str]]:
     return [
         ("late", late),
         ("workers", _workers(work.workers, now)),
-        *_unit(work.unit),
         *_buckets(work),
         *_orphans(work.orphaned),
         *_misdated(work.misdated),
@@ -294,14 +282,6 @@ def _workers(workers: list[RegisteredWorker], now: float) -> str:
     ]
     more = len(workers) - len(named)
     return "; ".join(named) + (f"; {more} more" if more else "")
-
-
-def _unit(unit: UnitFacts | None) -> list[tuple[str, str]]:
-    if unit is None:
-        return []
-    told = f"{unit.unit}: {unit.buckets:,} of {BUCKETS:,} buckets, {counted(unit.outbox, 'page')} to send to others"
-    away = f"; without coordination for {format_duration(unit.since_contact)}: {unit.error}" if unit.error else ""
-    return [("unit", told + away)]
 
 
 def _buckets(work: CrawlActivity) -> list[tuple[str, str]]:

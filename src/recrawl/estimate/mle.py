@@ -46,7 +46,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
 from recrawl.estimate.point_estimators import bias_reduced_rate
 from recrawl.estimate.point_evidence import CONVERGED, MovingPages, bernoulli, climb, sound
@@ -347,6 +346,8 @@ def _sum(histories: Histories, values: FloatArray) -> FloatArray:
 
 
 def _z(level: float) -> float:
+    from scipy import special
+
     if not 0.0 < level < 1.0:
         msg = f"a level of confidence lies between 0 and 1, {level} does not"
         raise ValueError(msg)

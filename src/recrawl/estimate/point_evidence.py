@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
 from recrawl.estimate.posterior.gamma_posterior import UNKNOWN_RATE
 from recrawl.model import AnyArray, FloatArray, Histories, IntArray
@@ -94,6 +93,8 @@ class PointBelief:
         >>> PointBelief(np.array([0.0, 1.0])).unchanged_time(np.array([2.0, 0.0])).tolist()
         [2.0, 0.0]
         """
+        from scipy import special
+
         return np.asarray(t * special.exprel(-self.rate * t))
 
     def change_density(self, t: FloatArray) -> FloatArray:

@@ -25,7 +25,6 @@ from typing import Protocol, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from recrawl.model.arrays import AnyArray, FloatArray
 from recrawl.model.compiled import can_compile, compiled
@@ -91,6 +90,8 @@ class GammaBelief:
 
     def quantile(self, q: float) -> FloatArray:
         """The rate below which λ lies with probability q, per second."""
+        from scipy import special
+
         return np.asarray(special.gammaincinv(self.a, q)) / self.b
 
     def survival(self, t: FloatArray) -> FloatArray:
@@ -107,6 +108,8 @@ class GammaBelief:
 
     def unchanged_time(self, t: FloatArray) -> FloatArray:
         """b(1 − r^{1−a})/(a−1), continuous through a = 1 (algorithms §1)."""
+        from scipy import special
+
         log_r = np.log1p(t / self.b)
         k = self.a - 1.0
         share: FloatArray = special.exprel(-k * log_r)  # (1 − e^{−k·log r})/(k·log r), exact at k = 0 too
@@ -129,6 +132,8 @@ class GammaBelief:
 
     @staticmethod
     def _expect_block(a: FloatArray, b: FloatArray, function: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        from scipy import special
+
         # Trapezoidal rule in v, where log λb = m + v − e^{−v}: unit steps on the right, where functions of λ
         # bend, and ever longer ones on the left, where only λ^a falls. wrightomega inverts the map.
         middle = np.log1p(a) + 1.0

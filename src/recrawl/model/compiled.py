@@ -2,27 +2,47 @@
 
 A kernel is a plain function over arrays, marked with :func:`compiled`. Nothing is imported or compiled before its
 first call, so small work never pays for it. Where numba is missing the caller takes its numpy path instead
-(:func:`can_compile`): the same numbers, slower.
+(:func:`can_compile`): the same numbers, slower. So does a caller of little work for which loading compiled code would
+take longer (:func:`interpreted`).
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache, wraps
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
+_interpreted: ContextVar[bool] = ContextVar("interpreted", default=False)
+
+
 @cache
-def can_compile() -> bool:
-    """Whether numba is installed (the extra ``speed``)."""
+def _has_numba() -> bool:
     return find_spec("numba") is not None
+
+
+def can_compile() -> bool:
+    """Whether numba is installed (the extra ``speed``), outside :func:`interpreted`."""
+    return _has_numba() and not _interpreted.get()
+
+
+@contextmanager
+def interpreted() -> Iterator[None]:
+    """Within the block, take numpy paths and plain Python: numba takes more than half a second to load."""
+    before = _interpreted.set(True)
+    try:
+        yield
+    finally:
+        _interpreted.reset(before)
 
 
 def compiled(kernel: Callable[P, R]) -> Callable[P, R]:
@@ -33,14 +53,14 @@ def compiled(kernel: Callable[P, R]) -> Callable[P, R]:
 
     @cache
     def compiled_kernel() -> Callable[P, R]:
-        if not can_compile():
+        if not _has_numba():
             return kernel
         code: Callable[P, R] = import_module("numba").njit(kernel, cache=True, nogil=True)
         return code
 
     @wraps(kernel)
     def run(*arguments: P.args, **options: P.kwargs) -> R:
-        return compiled_kernel()(*arguments, **options)
+        return (kernel if _interpreted.get() else compiled_kernel())(*arguments, **options)
 
     return run
 
@@ -50,7 +70,7 @@ def compiled_now(function: Callable[P, R]) -> Callable[P, R]:
 
     Unlike with :func:`compiled`, numba is loaded at once: only for modules that are themselves imported late.
     """
-    if not can_compile():
+    if not _has_numba():
         return function
     code: Callable[P, R] = import_module("numba").njit(function, cache=True, nogil=True)
     return code
@@ -63,7 +83,7 @@ def inlined_kernel(function: Callable[P, R]) -> Callable[P, R]:
     threads meanwhile: to get it back from one that took it can take longer than the kernel. Kernels become part of
     those that call them: to hand over an array takes seven steps of the processor, four of them as long as a word.
     """
-    if not can_compile():
+    if not _has_numba():
         return function
     code: Callable[P, R] = import_module("numba").njit(function, cache=True, _nrt=False, forceinline=True)
     return code

@@ -30,7 +30,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
 
 from recrawl.errors import InputError, require
 from recrawl.model import AnyArray, BoolArray, FloatArray, GammaBelief, IntArray
@@ -488,6 +487,8 @@ def _grow(training: CountTraining, everywhere: float, seed: int) -> BoostedTrees
 
 def _fit_head(log_mean: FloatArray, training: CountTraining) -> PriorHead:
     """The calibration under which the counts are likeliest. O(n) for each of some dozen steps."""
+    from scipy import optimize
+
     centre = float(np.average(log_mean, weights=training.weight * training.exposure))
     usual = np.array([0.0, 1.0, 0.0, 0.0])
 
@@ -514,6 +515,8 @@ def count_likelihood(count: FloatArray, exposure: FloatArray, mean: FloatArray, 
     >>> count_likelihood(np.array([0.0]), np.array([2.0]), np.array([0.5]), np.array([1.0])).round(4).tolist()
     [-0.6931]
     """
+    from scipy import special
+
     expected = mean * exposure
     return np.asarray(
         special.gammaln(shape + count)

@@ -33,7 +33,6 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from recrawl.errors import require
 from recrawl.estimate.posterior.gamma_posterior import GroupPriors, fit_group_priors
@@ -258,6 +257,8 @@ class RelatedPages:
         Shape (n, columns); NaN where no related page has one, or only such of weight 0. O(n k columns), as a product of
         a sparse matrix.
         """
+        from scipy import sparse
+
         n, k = self.row.shape
         ends = np.arange(0, n * k + 1, k)
         near = sparse.csr_array((self.weights().ravel(), np.maximum(self.row, 0).ravel(), ends), shape=(n, n))
@@ -429,6 +430,8 @@ def _parted(unit: SingleArray, rng: np.random.Generator, clusters: int) -> tuple
     Learned from a sample and by products of matrices alone, in O(clusters² d) a round: learning from all vectors took
     most of the time. To find each vector's own takes O(n clusters d).
     """
+    from scipy import sparse
+
     taught = unit[np.sort(rng.choice(len(unit), min(len(unit), _TAUGHT * clusters), replace=False))]
     centre = taught[np.sort(rng.choice(len(taught), clusters, replace=False))]
     for _ in range(_ROUNDS):
@@ -527,6 +530,8 @@ def learn_text_space(texts: Sequence[str], rng: np.random.Generator, *, dimensio
 
 def hashed_text_space(rng: np.random.Generator, *, dimensions: int = DIMENSIONS) -> HashedSpace:
     """A space that any text can be placed in at once; the same for the same seed."""
+    from scipy import sparse
+
     axis = rng.integers(0, dimensions, _HASHES)
     sign = rng.choice(np.array([-1.0, 1.0], np.float32), _HASHES)
     return HashedSpace(sparse.csr_array((sign, (np.arange(_HASHES), axis)), shape=(_HASHES, dimensions)))

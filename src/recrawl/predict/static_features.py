@@ -40,7 +40,6 @@ from typing import Final, NamedTuple, TypeAlias
 import ada_url
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from recrawl.errors import InputError
 from recrawl.model import AnyArray, BoolArray, FloatArray, IntArray
@@ -504,6 +503,8 @@ def link_ranks(
         start: ranks to start with, such as those of the week before; the result is the same, found sooner.
         damping: probability d of following a link.
     """
+    from scipy import sparse
+
     n = graph.pages
     if not n:
         return LinkRanks(np.empty(0), 0)

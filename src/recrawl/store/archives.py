@@ -81,7 +81,8 @@ def _add(session: DatabaseSession, captures: CaptureColumns, *, located: bool) -
     """Add captures of pages that have none; return how many, and which pages have some now."""
     if not len(captures):
         return 0, captures.page
-    return session.apply(session.statements.add_listed, *_rows(captures, located=located)), captures.page
+    added = session.touched(session.statements.add_listed, *_rows(captures, located=located))
+    return len(added), captures.page
 
 
 def _merge(session: DatabaseSession, captures: CaptureColumns, *, located: bool) -> tuple[int, int, IntArray]:

@@ -172,6 +172,10 @@ class PageTable(Protocol):
         """Hosts as columns by ascending id: all, or those of these ids that exist."""
         ...
 
+    def paused_hosts(self) -> HostRows:
+        """Hosts that are paused, as columns by ascending id. O(paused hosts)."""
+        ...
+
     def find_host(self, name: str) -> int | None:
         """The id of the host of this name, if it is known."""
         ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 
@@ -200,9 +201,16 @@ def in_buckets(session: DatabaseSession, buckets: IntArray) -> Pages:
 def hosts(session: DatabaseSession, ids: IntArray | None) -> HostRows:
     """Hosts as columns, by id."""
     if ids is None:
-        rows = session.rows(session.statements.hosts_all)
-    else:
-        rows = session.rows(session.statements.hosts_some, ids) if len(ids) else []
+        return _host_rows(session.rows(session.statements.hosts_all))
+    return _host_rows(session.rows(session.statements.hosts_some, ids) if len(ids) else [])
+
+
+def paused_hosts(session: DatabaseSession) -> HostRows:
+    """Hosts that are paused, by id."""
+    return _host_rows(session.rows(session.statements.hosts_paused))
+
+
+def _host_rows(rows: list[tuple[Any, ...]]) -> HostRows:
     number, name, ready_at, delay, next_due, paused, checks, lies, restless, bucket = (
         zip(*rows, strict=True) if rows else ((),) * 10
     )

@@ -356,7 +356,8 @@ def add_captures(session: DatabaseSession, captures: Sequence[CaptureRecord]) ->
     """Store the locations of captures that are not stored yet; return their number."""
     if not captures:
         return 0
-    return session.apply(session.statements.add_captures, *map(list, zip(*map(_capture_row, captures), strict=True)))
+    columns = map(list, zip(*map(_capture_row, captures), strict=True))
+    return len(session.touched(session.statements.add_captures, *columns))
 
 
 def _keep_lost(

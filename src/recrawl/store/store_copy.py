@@ -323,13 +323,13 @@ class _StoreCopy:
 
 
 def _tables(database: Database, location: str | Path) -> dict[str, _Table]:
-    """All tables but that of the schema's revision, by name."""
+    """All tables but that of the schema's revision and the counts, which each store keeps itself, by name."""
     catalogue = _POSTGRES_TABLES if sqlite_path(location) is None else _SQLITE_TABLES
     columns: dict[str, dict[str, str]] = {}
     keys: dict[str, dict[int, str]] = {}
     serials: dict[str, str] = {}
     for table, column, type_, key, serial in database.read(lambda session: session.rows(catalogue)):
-        if table == VERSION_TABLE or table.startswith("sqlite_"):
+        if table in {VERSION_TABLE, "row_count"} or table.startswith("sqlite_"):
             continue
         columns.setdefault(table, {})[column] = type_
         if key:

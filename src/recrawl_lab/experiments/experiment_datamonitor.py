@@ -8,17 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recrawl.errors import InputError
+from recrawl.time import DAY
 from recrawl_lab.experiments.report_folder import ReportFolder
 
 if TYPE_CHECKING:
     from recrawl.app.result_tables import PlotPanel
     from recrawl_lab.trials.datamonitor_trial import StrategyOutcome
 
+THREE_YEARS = 3 * 365
+"""Days of a record in the paper."""
 _SHOWN = ("all", "7d > λ > 2d", "6m > λ > 4m")
 """The classes of figures 4, 5 and 6."""
 
 
-def run(data: Path, output: Path, *, seed: int) -> None:
+def run(data: Path, output: Path, *, seed: int, days: int) -> None:
     """Try all strategies on each data set; write datamonitor.csv, datamonitor.md and a plot a data set."""
     import numpy as np
 
@@ -35,9 +38,13 @@ def run(data: Path, output: Path, *, seed: int) -> None:
         for folder in folders:
             rng = np.random.default_rng(seed)
             try:
-                drawn = documents(collections(folder), rng)
+                drawn = documents(collections(folder), rng, length=days * DAY)
             except ValueError as error:
-                raise InputError(str(error), "Take a data set with longer records.", source=str(folder)) from None
+                raise InputError(
+                    str(error),
+                    "Give a shorter time with --days, or take a data set with longer records.",
+                    source=str(folder),
+                ) from None
             found[folder.name] = []
             for name in STRATEGIES:
                 found[folder.name] += try_strategy(drawn, name, rng)
@@ -46,13 +53,13 @@ def run(data: Path, output: Path, *, seed: int) -> None:
         draw_panels(
             written.file(f"datamonitor-{name}.png"),
             _panels(outcomes),
-            x_label="year of the record",
+            x_label="year of the record" if days == THREE_YEARS else "third of the record",
             y_label="share",
             title=f"Recall and precision of adaptive rescheduling: {name}",
             even=True,
         )
     written.table("datamonitor.csv", _columns(found))
-    written.end("datamonitor.md", _report(found))
+    written.end("datamonitor.md", _report(found, days))
 
 
 def _columns(found: dict[str, list[StrategyOutcome]]) -> dict[str, list[object]]:
@@ -75,7 +82,7 @@ def _columns(found: dict[str, list[StrategyOutcome]]) -> dict[str, list[object]]
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
-def _report(found: dict[str, list[StrategyOutcome]]) -> str:
+def _report(found: dict[str, list[StrategyOutcome]], days: int) -> str:
     """A section a data set: recall and precision by class, then what the paper says beside what is so here."""
     from recrawl.app.result_tables import markdown_table
     from recrawl_lab.trials.datamonitor_trial import ALL, CLASSES, STRATEGIES
@@ -91,12 +98,16 @@ def _report(found: dict[str, list[StrategyOutcome]]) -> str:
         ]
         parts += [
             f"## {data}",
-            "Recall / precision over three years, by mean time between changes (Table 2).",
+            f"Recall / precision over {_length(days)}, by mean time between changes (Table 2).",
             markdown_table(["strategy", *kinds], [*rows, counts]),
             "What the paper reads off its figures (which print no numbers), and what is so here.",
             markdown_table(["the paper", "here", "figures here"], _claims(outcomes)),
         ]
     return "\n\n".join(parts) + "\n"
+
+
+def _length(days: int) -> str:
+    return "three years" if days == THREE_YEARS else f"{days:,} days; the years of the paper are thirds of this time"
 
 
 def _claims(outcomes: Sequence[StrategyOutcome]) -> list[list[str]]:
@@ -155,7 +166,7 @@ def _claims(outcomes: Sequence[StrategyOutcome]) -> list[list[str]]:
 def _answer(holds: object, figures: Sequence[tuple[str, float]]) -> tuple[str, str]:
     """Whether a claim holds, and by what; neither, if no document is of that class."""
     if any(isnan(value) for _, value in figures):
-        return "–", "no such documents"
+        return "not known", "no such documents"
     return "yes" if holds else "no", ", ".join(f"{name} {value:.3f}" for name, value in figures)
 
 

@@ -25,11 +25,12 @@ from recrawl.app.display import listed, period, rows_of, valid_period
 from recrawl.app.site_capture import statement_words
 from recrawl.assess.archive_quality import ArchiveQuality, CaptureCounts, tally, usual_delay, weighted_mean
 from recrawl.assess.blur_coherence import RevisitResult, iso, statement_json
-from recrawl.assess.crawl_segmentation import Deduplication
-from recrawl.assess.observations import JointValidity
+from recrawl.assess.crawl_segmentation import Deduplication, deduplication, segment_crawls
+from recrawl.assess.observations import JointValidity, Observations
 from recrawl.assess.replay_selection import SelectedCopies
 from recrawl.model import FloatArray, IntArray
 from recrawl.model.plurals import counted
+from recrawl.store.base import Store
 from recrawl.time import format_duration, to_iso
 from recrawl.transfer.archive_noise_learning import noise_json, noise_words
 from recrawl.transfer.composite_reader import composite_facts
@@ -113,22 +114,33 @@ def deduplication_words(found: Deduplication, sites: Sequence[str]) -> list[str]
         lines.append(
             f"Warning: the index of {listed(certain, names, _NAMED)} seems to be deduplicated: none of "
             f"{counted(compared, 'capture')} has the digest of the previous one, and {counted(absent, 'time')} a page "
-            "of "
-            "an earlier crawl is missing. Unchanged captures seem to be left out, as in the CDX of wget, which has no "
-            "revisit "
-            "records. The number of coherent captures is not known, and the true rates are lower than the estimates. "
-            "Use the "
-            "WARC files or an index with revisit records."
+            "of an earlier crawl is missing. Unchanged captures seem to be left out, as in the CDX of wget, which has "
+            "no revisit records. The number of coherent captures is not known, and the true rates and blur are lower "
+            "than the estimates. Use the WARC files or an index with revisit records."
         )
     if len(possible):
         compared = int(found.comparisons[possible].sum())
         lines.append(
             f"Warning: in {listed(possible, names, _NAMED)} none of {counted(compared, 'capture')} has the digest of "
             "the previous one. Either these pages differ at every download, as pages with a counter or a date do, or "
-            "the "
-            "index leaves out unchanged captures. Then more captures are coherent than stated."
+            "the index leaves out unchanged captures. Then more captures are coherent than stated, and the true rates "
+            "are lower."
         )
     return lines
+
+
+def index_warnings(store: Store, pages: IntArray | None = None, most: int | None = None) -> list[str]:
+    """The same warnings for a store into which archives were imported. O(visits · log visits).
+
+    For some pages by id, or for all; nothing is read if the store holds more than ``most`` visits.
+    """
+    if not store.import_sources() or (most is not None and store.counts(0.0).visits > most):
+        return []
+    observations = Observations.from_visits(store.visits(pages=pages))
+    observations = observations.take(np.flatnonzero(~np.isin(observations.page, store.resources())))
+    hosts, site = np.unique(store.pages(observations.page).host, return_inverse=True)
+    found = deduplication(observations, segment_crawls(observations, site), site)
+    return deduplication_words(found, list(store.hosts(hosts).name))
 
 
 def shown_words(
@@ -156,9 +168,8 @@ def shown_words(
     unread = int((seen.covered() & ~seen.readable).sum())
     if unread:
         lines.append(
-            f"For {counted(unread, 'page')} more, captures before and after that time agree by the index. This is not "
-            "a proof: "
-            "their bytes cannot be read here."
+            f"For {counted(unread, 'page')} more, the index lists the shown version at that time, or before and after "
+            "it. This is not a proof: the bytes cannot be read here."
         )
     inside = int(joint.inside.sum())
     span = valid_period(joint.start, joint.end)
@@ -176,7 +187,7 @@ def _expected(chance: FloatArray) -> str:
     if not len(known):
         return ""
     unknown = len(chance) - len(known)
-    return f", {known.sum():.1f} in expectation" + (f" ({unknown:,} observed once: not known)" if unknown else "")
+    return f", {known.sum():.1f} in expectation" + (f" ({unknown:,} not known)" if unknown else "")
 
 
 def _mean(value: FloatArray, weight: FloatArray) -> float:

@@ -5,7 +5,7 @@ What a workspace has on record about the captures it made itself, beside the vis
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -225,8 +225,11 @@ def answer(store: Store, asked: AssessmentQuestion) -> ArchiveAssessment:
     if asked.warc is not None:
         seen = seen.with_bytes(_readable(store, observations, seen, together, asked.warc))
     chance = np.full(len(observations), np.nan)
+    # Where unchanged captures are not listed, nothing can be expected of times between captures.
+    lost = quality.deduplication.certain()[site]
+    seen = replace(seen, expected=np.where(lost & ~seen.covered(), np.nan, seen.expected))
     if belief is not None:
-        chance = np.where(np.isnan(rate), np.nan, chance_unchanged(observations, seen, belief))
+        chance = np.where(np.isnan(rate) | lost, np.nan, chance_unchanged(observations, seen, belief))
     section, sections = section_labels(urls)
     names = list(store.hosts(hosts).name)
     return ArchiveAssessment(

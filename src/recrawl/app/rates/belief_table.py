@@ -36,7 +36,7 @@ from recrawl.model.arrays import ends_of_runs, offsets_of, ragged_search, starts
 from recrawl.model.histories import LINK_KINDS
 from recrawl.predict.related_pages import UrlClusters
 from recrawl.store.base import HistoryStore, PageTable, Store
-from recrawl.store.store_values import LAST_MODIFIED, ClaimColumns
+from recrawl.store.store_values import LAST_MODIFIED, REVISIT, ClaimColumns
 
 Expected: TypeAlias = Callable[[IntArray], FloatArray]
 """How often pages, given by id, are expected to change, per second: what a model says."""
@@ -46,6 +46,20 @@ LEVEL = 0.9
 """Of the intervals that are shown."""
 CLUSTERS_UP_TO = 300_000
 """Pages up to which directories are groups of their own beside hosts: beyond, reading every URL would take longest."""
+
+_LINKLESS = frozenset(
+    {
+        "application/json",
+        "application/pdf",
+        "application/x-ndjson",
+        "text/csv",
+        "text/tab-separated-values",
+    }
+)
+"""Media types in which no links are looked for."""
+_PAGES_AT_ONCE = 10_000
+_FIRST_REDIRECT = 300
+"""Statuses below it are those of content, or unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,15 +294,46 @@ def gone_since_of(visits: Visits, page: IntArray) -> FloatArray:
     return since
 
 
-def _of_links(store: HistoryStore, observations: Visits) -> Visits:
-    """The visits; those of media without links (fonts, images, style sheets) are no evidence about links."""
+def _of_links(store: Store, observations: Visits) -> Visits:
+    """The visits; those of media without links (fonts, images, style sheets) are no evidence about links.
+
+    Neither are those of tables and other data, unless one of them ever had a link: JSON may be JSON-LD.
+    """
     page = np.unique(observations.page)
-    known = zip(store.urls(page), store.validators(page), strict=True)
-    without = page[np.fromiter((is_resource(url, [last.mime]) for url, last in known), np.bool_, len(page))]
+    linked = np.unique(observations.page[(observations.new_internal > 0) | (observations.new_external > 0)])
+    known = zip(store.urls(page), _media_types(store, page), np.isin(page, linked).tolist(), strict=True)
+    without = page[
+        np.fromiter(
+            (
+                is_resource(url, types) or (not links and bool(types) and types <= _LINKLESS)
+                for url, types, links in known
+            ),
+            np.bool_,
+            len(page),
+        )
+    ]
     if not len(without):
         return observations
     verdict = np.where(np.isin(observations.page, without), np.uint8(Verdict.UNKNOWN), observations.verdict)
     return replace(observations, verdict=verdict)
+
+
+def _media_types(store: Store, page: IntArray) -> list[set[str]]:
+    """The media type of the last response of each page; of an imported page those of its captures."""
+    types = [{mime} if (mime := _media_type(last.mime)) else set() for last in store.validators(page)]
+    imported = np.array([row for row, known in enumerate(types) if not known], np.int64)
+    for start in range(0, len(imported), _PAGES_AT_ONCE):
+        rows = imported[start : start + _PAGES_AT_ONCE]
+        captures = store.capture_columns(page[rows])
+        place = rows[np.searchsorted(page[rows], captures.page)]
+        for row, mime, status in zip(place.tolist(), captures.mime, captures.status.tolist(), strict=True):
+            if status < _FIRST_REDIRECT and mime != REVISIT:
+                types[row].add(_media_type(mime))
+    return types
+
+
+def _media_type(written: str) -> str:
+    return written.partition(";")[0].strip().lower()
 
 
 def _logged(observations: Visits, histories: Histories) -> BoolArray:

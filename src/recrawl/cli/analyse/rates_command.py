@@ -230,6 +230,7 @@ def _table(  # noqa: PLR0913 - what is asked, and where the answer goes
     about: Provenance | None,
     json_output: bool,
 ) -> None:
+    from recrawl.app.assess.assess_facts import index_warnings
     from recrawl.app.display import rows_of, shown_time
     from recrawl.app.rates.rates_table import answer, draw
     from recrawl.app.result_tables import write_columns
@@ -254,6 +255,8 @@ def _table(  # noqa: PLR0913 - what is asked, and where the answer goes
         said = "all kinds of changes" if question.kind is ChangeAspect.ANY else f"changes of kind {question.kind.value}"
         model = "" if question.expected is None else ", with the trained model of the workspace as prior"
         typer.echo(f"Estimated by {question.estimator.name} from {said}{model}, as of {shown_time(question.now)}.")
+    for warning in index_warnings(store):
+        typer.echo(warning, err=json_output or output is not None)
     if plot is not None and (output is not None or not json_output):
         typer.echo(f"Plot: {plot}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -319,6 +319,8 @@ class _Outcome:
     """Classified URLs that are resources, not pages to revisit."""
     turned: int = 0
     """Known visits whose verdict changed."""
+    warnings: list[str] = field(default_factory=list)
+    """About indexes that leave out unchanged captures."""
     bytes: BytesFetched | None = None
     """The totals of fetching from other archives, with ``--bytes``."""
 
@@ -378,6 +380,7 @@ def _judge(  # noqa: PLR0913, PLR0917 - where, what, how, and the progress callb
     """Turn captures into visits, including those that an earlier import left behind."""
     import numpy as np
 
+    from recrawl.app.assess.assess_facts import index_warnings
     from recrawl.app.workspace.workspace_wiring import detector_named
     from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
     from recrawl.parse.parse_pool import new_parse_pool
@@ -416,7 +419,15 @@ def _judge(  # noqa: PLR0913, PLR0917 - where, what, how, and the progress callb
     hosts = store.hosts(np.unique(store.pages(touched).host)).name
     noise = noise_in(store, hosts)
     return _Outcome(
-        judged.new, judged.restart, judged.withdrawn, read, merged, noise, resources, _turned(store, before)
+        judged.new,
+        judged.restart,
+        judged.withdrawn,
+        read,
+        merged,
+        noise,
+        resources,
+        _turned(store, before),
+        index_warnings(store, touched, _VISITS_COMPARED),
     )
 
 
@@ -565,7 +576,7 @@ def _print(
         typer.echo(merged)
     if outcome.bytes is not None:
         typer.echo(in_words(outcome.bytes))
-    for line in noise_words(outcome.noise):
+    for line in (*noise_words(outcome.noise), *outcome.warnings):
         typer.echo(line)
     if outcome.resources:
         typer.echo(

@@ -17,6 +17,7 @@ from recrawl.errors import ConfigError
 from recrawl.model.plurals import counted
 
 if TYPE_CHECKING:
+    from recrawl.app.status import FreshnessEstimate
     from recrawl.model import Visits
     from recrawl.store.base import HistoryStore, PageTable, Store
 
@@ -32,40 +33,33 @@ def status(workspace: WorkspaceOption = HERE, json_output: JsonOption = False, a
 
     Also shows the workers and their speed, the remaining budget, pauses and limits, and the last failures. Freshness is
     an estimate: the probability that a page is unchanged since its last observation, from its change rate and the time
-    since, averaged over all pages with at least two observations. If there is a trained model, the status shows whether
-    it still fits pages that are newer than its training.
+    since, averaged over all pages with at least two observations. In a workspace of more than 20,000 pages, freshness
+    and the number of observed pages are estimated from a random sample of pages. If there is a trained model, the
+    status shows whether it still fits pages that are newer than its training.
     """
-    import numpy as np
+    from functools import partial
 
     from recrawl.app.display import shown_time
     from recrawl.app.predict.model_use import expected_changes, model_facts
-    from recrawl.app.rates.belief_table import learn
-    from recrawl.app.status import work_facts, work_rows
+    from recrawl.app.status import estimate_freshness, work_facts, work_rows
     from recrawl.cli.tables import print_json, print_table
     from recrawl.crawl.clock import time_of
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
     with place.open_store() as store:
         now = time_of(store)
-        expected = expected_changes(place, store)
-        counts, next_due, known = (
-            store.counts(now),
-            store.next_due(),
-            learn(store, expected=expected),
-        )
+        counts, next_due, latest = store.counts(now), store.next_due(), store.latest_visits(1)
+        known = estimate_freshness(store, now, partial(expected_changes, place))
         work, model = work_facts(place, store, now), model_facts(place, store)
         resources = len(store.resources())
     counts = dataclasses.replace(counts, pages=counts.pages - resources)
-    seen = len(known.histories)
-    changed = known.changed(now)
-    rated = ~np.isnan(changed)
-    fresh = float(1.0 - changed[rated].mean()) if rated.any() else float("nan")
-    last = float(known.histories.last_visit.max()) if seen else float("nan")
+    last = float(latest.time[0]) if len(latest) else math.nan
     if json_output:
         facts = {
             "resources": resources,
-            "fresh": fresh,
-            "seen": seen,
+            "fresh": known.share,
+            "seen": known.seen,
+            "sample": known.sample,
             "last_observed": last,
             "next_due": next_due,
             "now": now,
@@ -74,16 +68,17 @@ def status(workspace: WorkspaceOption = HERE, json_output: JsonOption = False, a
         model_said = {"model": None if model is None else dataclasses.asdict(model)}
         print_json({**place_facts, **dataclasses.asdict(counts), **facts, **dataclasses.asdict(work), **model_said})
         return
+    about = "about " if known.sample else ""
     rows = [
         ("workspace", str(place.folder)),
         ("store", place.shown_store),
-        ("pages", f"{counts.pages:,} on {counted(counts.hosts, 'host')}, {seen:,} of them seen"),
+        ("pages", f"{counts.pages:,} on {counted(counts.hosts, 'host')}, {about}{known.seen:,} of them seen"),
         *([("resources", f"{resources:,} of imported archives that are not visited")] if resources else []),
         ("visits", f"{counts.visits:,}: {counts.changed:,} found a change, {counts.failed:,} failed"),
         ("links", f"{counts.links:,}"),
         ("captures", f"{counts.captures:,}"),
         ("last visit", shown_time(last)),
-        ("fresh now", _fresh(fresh, int(rated.sum()), seen)),
+        ("fresh now", _fresh(known)),
         ("due now", f"{counted(counts.due, 'page')}, {counts.leased:,} leased by workers"),
         ("next due", shown_time(next_due)),
         *([] if model is None else [("model", f"trained {shown_time(model.until)}. {model.said}")]),
@@ -92,14 +87,14 @@ def status(workspace: WorkspaceOption = HERE, json_output: JsonOption = False, a
     print_table(("", ""), rows)
 
 
-def _fresh(fresh: float, observed_twice: int, seen: int) -> str:
+def _fresh(known: FreshnessEstimate) -> str:
     """The estimated share of unchanged pages, among pages with a known rate."""
-    if math.isnan(fresh):
-        return "not known: no page was observed twice" if seen else "–"
-    which = (
-        "the observed pages" if observed_twice == seen else f"{counted(observed_twice, 'page')} observed at least twice"
-    )
-    return f"{fresh:.0%} of {which} (estimated)"
+    if math.isnan(known.share):
+        return "not known: no page was observed twice" if known.seen else "–"
+    if known.sample:
+        return f"{known.share:.0%} of the pages observed at least twice (estimated from a sample of {known.sample:,})"
+    twice = f"{counted(known.rated, 'page')} observed at least twice"
+    return f"{known.share:.0%} of {'the observed pages' if known.rated == known.seen else twice} (estimated)"
 
 
 LIST_EXAMPLES = """
@@ -111,7 +106,6 @@ recrawl list visits --host example.org --limit 100
 recrawl list misdated                            visits made while the clock was wrong
 recrawl list noise --host example.org            parts of its pages that are not compared
 recrawl list workers                             who runs, and the buckets that each owns
-recrawl list units                               all units of the crawl, and what waits for them
 recrawl list pages --json --limit 100000
 recrawl list failing --csv                       for a spreadsheet
 """
@@ -131,7 +125,6 @@ class ListKind(enum.StrEnum):
     MISDATED = "misdated"
     NOISE = "noise"
     WORKERS = "workers"
-    UNITS = "units"
 
 
 _SPARE = {
@@ -139,7 +132,6 @@ _SPARE = {
     ListKind.HOSTS: ("ready_at", "lies", "delay", "masked"),
     ListKind.NOISE: ("part", "position"),
     ListKind.WORKERS: ("since", "leased"),
-    ListKind.UNITS: ("address", "parse_per_visit", "budget_per_second", "moving", "cpu_per_visit", "price"),
     ListKind.VISITS: ("seconds", "size"),
     ListKind.MISDATED: ("seconds", "size"),
     ListKind.FAILING: ("since", "last_try", "quarantined"),
@@ -157,7 +149,7 @@ def listing(  # noqa: C901, PLR0912, PLR0913 - one argument an option, one case 
     csv_output: CsvOption = False,
     assignments: SetOption = None,
 ) -> None:
-    """List pages, hosts, visits, due or failing pages, misdated visits, noise, workers, or units.
+    """List pages, hosts, visits, due or failing pages, misdated visits, noise, or workers.
 
     pages: observations, changes, the last change, and the next visit. hosts: the pause between requests, the next
     request, whether the host is paused, failing pages, pages forbidden by robots.txt, masked noise parts, and the
@@ -171,14 +163,10 @@ def listing(  # noqa: C901, PLR0912, PLR0913 - one argument an option, one case 
     noise: parts of pages that are not compared because they differed between two requests moments apart, with their
     place, their last archived text, the kind and position of the difference, and the share of recent confirmations that
     differed. workers: the workers that share the store, and how many of the 1,024 buckets of hosts each owns.
-
-    units: the units of the crawl, from the coordination database: their buckets and how many of them move, their
-    workers, their measured capacity in visits per CPU second, and CPU and parse seconds per visit. waiting counts pages
-    that others sent to the unit, outbox those that it has to send.
     """
     from recrawl.app.display import rows_of
     from recrawl.app.rates.belief_table import host_id
-    from recrawl.app.status import due, failing, hosts, how_many, noise_rows, unit_columns, worker_columns
+    from recrawl.app.status import due, failing, hosts, how_many, noise_rows, worker_columns
     from recrawl.cli.tables import print_columns, print_csv, print_json
     from recrawl.crawl.clock import RealClock
     from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
@@ -207,8 +195,6 @@ def listing(  # noqa: C901, PLR0912, PLR0913 - one argument an option, one case 
                 more = how_many(total, limit)
             case ListKind.WORKERS:
                 columns, more = worker_columns(store, limit, now)
-            case ListKind.UNITS:
-                columns, more = unit_columns(place, limit, now)
     if json_output:
         print_json(rows_of(columns))
     elif csv_output:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from http import HTTPStatus
 
 from recrawl.crawl.control.json_log import TextStream
-from recrawl.crawl.visit.visit_target import VisitDone
+from recrawl.crawl.visit.visit_machine import VisitDone
 from recrawl.crawl.visit.warc_archive import payload_digest
 from recrawl.detect import media_type
 from recrawl.formats.warc.warc_records import payload_sha1, sha1, written

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -12,16 +11,26 @@ import numpy as np
 
 from recrawl.crawl.control.bucket_owner import BucketOwner
 from recrawl.crawl.control.json_log import JsonLinesLog
+from recrawl.crawl.control.price_exchange import Partition, PriceExchange
 from recrawl.crawl.control.runtime_limits import LimitsWatcher, RuntimeLimits, SharedBudget
-from recrawl.crawl.control.worker_registry import REPORT_EVERY, RegisteredWorker, WorkerRegistry
-from recrawl.crawl.units.unit_registry import unit_buckets
+from recrawl.crawl.control.worker_registry import (
+    REPORT_EVERY,
+    RegisteredWorker,
+    WorkerRegistry,
+    is_alive,
+    registered_workers,
+)
 from recrawl.crawl.visit.change_classifier import ChangeClassifier
-from recrawl.model import BoolArray
+from recrawl.model import IntArray
 from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
 from recrawl.schedule.politeness.host_politeness import Politeness
 from recrawl.store.base import ScheduleStore
-from recrawl.urls import bucket_of
+from recrawl.time import MINUTE
 
+_FIT_AFTER_MOVE = 2 * REPORT_EVERY
+"""Least seconds between two fits of which the second is made because buckets moved."""
+_EXCHANGE_EVERY = MINUTE
+"""Least seconds between two fits of which the second is made because others found another price."""
 _A_WHILE = 2 * REPORT_EVERY
 """Seconds after which a budget that allows no visit counts as spent."""
 
@@ -69,6 +78,10 @@ class RunControl(Protocol):
     @property
     def owns_buckets(self) -> bool:
         """Whether this worker visits only the hosts of its own buckets."""
+        ...
+
+    def partition(self, now: float) -> Partition | None:
+        """What this worker schedules, for the fit that is made now; ``None`` for all pages."""
         ...
 
     def begin(self, now: float) -> None:
@@ -130,6 +143,10 @@ class NoRunControl:
     def __init__(self, concurrency: int) -> None:
         self._concurrency = concurrency
 
+    def partition(self, now: float) -> Partition | None:  # noqa: ARG002 - part of the protocol
+        """All pages."""
+        return None
+
     def begin(self, now: float) -> None:
         """Do nothing."""
 
@@ -186,13 +203,11 @@ class StoreRunControl:
         classifier: ChangeClassifier,
         log: JsonLinesLog,
         on_report: Callable[[], object] = lambda: None,
-        parsed: Callable[[], float] = lambda: 0.0,
-        in_unit: bool = False,
+        exchange: PriceExchange | None = None,
     ) -> None:
         """``orders`` are the initial limits; ``on_report`` is called at each report to the worker registry.
 
-        ``parsed`` returns the seconds that subprocesses parsed so far. With ``in_unit`` there are several units, and
-        only the buckets of this one may be owned, as its agent wrote into the store (``crawl.units``).
+        With ``exchange``, a fit is due when buckets moved or other workers found another price.
 
         ``hosts`` is where pauses of hosts are stored before others may request them.
         """
@@ -211,13 +226,13 @@ class StoreRunControl:
         self._since = 0.0
         self._visits = 0
         self._report_at = -math.inf
-        self._parsed = parsed
-        self._began_with = (0.0, 0.0)
-        """CPU seconds of this process and seconds of parsing when the run started."""
-        self._unit_buckets: BoolArray | None = unit_buckets({}) if in_unit else None
-        """The buckets of this unit, if there are several units."""
         self._is_known = False
         """Whether the other workers can know of this one."""
+        self._exchange = exchange
+        self._fitted: IntArray | None = None
+        """The buckets of the last fit."""
+        self._seen: IntArray | None = None
+        """The buckets at the last report."""
 
     @property
     def update_at(self) -> float:
@@ -257,9 +272,17 @@ class StoreRunControl:
         """Compute what is left of the budget from the visits in the store; apply the controls in force."""
         self._since, self._visits, self._report_at = now, 0, -math.inf
         self._is_known = False
-        self._began_with = (time.process_time(), self._parsed())
         self._controls.read_at = -math.inf
         self._budget.set(self._orders.budget, self._orders.burst, now)
+
+    def partition(self, now: float) -> Partition:
+        """The pages of the buckets of this worker; before it has joined, of those that it will have."""
+        numbers = self.buckets.numbers
+        if numbers is None:
+            known = registered_workers(self._hosts.controls())
+            numbers = self.buckets.foresee([one.worker for one in known if is_alive(one, now)])
+        self._fitted = numbers
+        return Partition(self._worker, numbers)
 
     def update(self, now: float, load: WorkerLoad) -> bool:
         """Read the controls and report to the registry, each when it is time.
@@ -275,13 +298,27 @@ class StoreRunControl:
             self._budget.share(self._registry.others, load.uncounted, now, new=not self._is_known)
             self._is_known = True
             changed |= self._balance(now)
+            self._fit_if_moved(now)
         self.buckets.hand_over(now)
         return changed
+
+    def _fit_if_moved(self, now: float) -> None:
+        """Make a fit due if our buckets moved and have come to rest, or if others found another price."""
+        before, self._seen = self._seen, self.buckets.numbers
+        if self._exchange is None or self._fitted is None or self._seen is None or before is None:
+            return
+        since = now - self._scheduler.fitted_at
+        if not np.array_equal(self._seen, self._fitted):
+            outdated = since >= _FIT_AFTER_MOVE and np.array_equal(before, self._seen)
+        else:
+            outdated = since >= _EXCHANGE_EVERY and self.workers > 1 and self._exchange.is_outdated(self._scheduler)
+        if outdated:
+            self._scheduler.fit_again()
 
     def _balance(self, now: float) -> bool:
         """Take or give buckets; return whether some begin to move away, so that leased pages must be returned."""
         before = self.buckets.owned
-        is_moving = self.buckets.balance([one.worker for one in self._registry.others], now, self._unit_buckets)
+        is_moving = self.buckets.balance([one.worker for one in self._registry.others], now)
         if is_moving:
             self._store_pauses(now)
         if self.buckets.owned != before and self.workers > 1:
@@ -344,7 +381,7 @@ class StoreRunControl:
     def _read_controls(self, now: float) -> bool:
         is_time = now >= self._controls.read_at
         orders = self._controls.changed_limits(now)
-        if is_time and (self._registry.is_outdated(self._controls.everything, now) or self._has_other_buckets()):
+        if is_time and self._registry.is_outdated(self._controls.everything, now):
             self._report_at = now
         if orders is None:
             return False
@@ -353,17 +390,6 @@ class StoreRunControl:
         if orders != self._orders:
             self._take_over(orders, now)
         return True
-
-    def owns_host(self, name: str) -> bool:
-        """Whether this unit visits a host of this name; always, if there are not several units."""
-        return self._unit_buckets is None or bool(self._unit_buckets[bucket_of(name)])
-
-    def _has_other_buckets(self) -> bool:
-        """Read which buckets are those of this unit; return whether they changed."""
-        if self._unit_buckets is None:
-            return False
-        before, self._unit_buckets = self._unit_buckets, unit_buckets(self._controls.everything)
-        return not np.array_equal(before, self._unit_buckets)
 
     def _free_dead(self, now: float) -> None:
         """Free the leases of dead workers, and log it."""
@@ -406,8 +432,6 @@ class StoreRunControl:
             _finite(self._budget.left(now)),
             self.paused,
             self.buckets.owned,
-            time.process_time() - self._began_with[0],
-            self._parsed() - self._began_with[1],
         )
 
 

@@ -89,8 +89,7 @@ class LimitsWatcher:
         if told == self._told:
             return None
         if _HOSTS in told and (self._told is None or self._told.get(_HOSTS) != told[_HOSTS]):
-            hosts = self._store.hosts()
-            self.resting = frozenset(hosts.id[hosts.paused].tolist())
+            self.resting = frozenset(self._store.paused_hosts().id.tolist())
         self._told, self.contradiction = told, None
         try:
             self._within = self._orders(limits(told))

@@ -1,8 +1,8 @@
 """The live capture of a site: asks the course for the next step, fetches in its slot, and records the result.
 
 The driver decides nothing. The strategy decides the order, the course decides on retries and revisits, politeness
-decides the pauses. The record of a capture is complete, so a killed one is resumed by replaying it (see
-``capture_course``).
+decides the pauses, and the visit machine decides the steps of each visit (``visit/visit_machine.py``). The record of a
+capture is complete, so a killed one is resumed by replaying it (see ``capture_course``).
 
 Visits are unconditional: their bytes and links belong to the capture. Revisits carry the validators of the visit. A
 revisit whose difference may be noise takes the next slot for a confirmation (see ``change_classifier``): a counter on a
@@ -38,15 +38,19 @@ from recrawl.crawl.site_capture.capture_opening import CaptureSlots, NoRulesErro
 from recrawl.crawl.site_capture.capture_order import CaptureOrder
 from recrawl.crawl.visit.change_classifier import ChangeClassifier, ClassifierRules
 from recrawl.crawl.visit.fault_isolation import FaultReporter, InternalFault
-from recrawl.crawl.visit.recorder import recall
+from recrawl.crawl.visit.recorder import names_itself, recall
 from recrawl.crawl.visit.scope import SiteScope
-from recrawl.crawl.visit.visit_target import (
+from recrawl.crawl.visit.visit_machine import (
     Deferred,
     InternalFailure,
     NeedsConfirmation,
     Result,
     RobotsFetched,
+    StorageBlocked,
+    VisitAction,
     VisitDone,
+    VisitEvent,
+    VisitOrderError,
     VisitTarget,
     failed_visit,
     last_version,
@@ -54,15 +58,16 @@ from recrawl.crawl.visit.visit_target import (
 )
 from recrawl.crawl.visit.visitor import Visitor
 from recrawl.crawl.visit.warc_archive import ResponseArchive, pack_ahead
+from recrawl.crawl.worker.group_commit import log_entry
 from recrawl.detect import PageState
 from recrawl.detect.fingerprint import digest
 from recrawl.detect.version import CostlyError, Effort, body_of, page_version
 from recrawl.errors import RecrawlError
 from recrawl.fetch.http.dns import IpGate
 from recrawl.fetch.request import Fetcher
-from recrawl.fetch.robots_cache import RobotsCache
+from recrawl.fetch.robots_cache import HostRobots, RobotsCache
 from recrawl.formats.atomic_files import waits_for
-from recrawl.model import ANSWERED, Capture, FloatArray, IntArray, Outcome, Visits
+from recrawl.model import Capture, FloatArray, IntArray, Outcome, Visits
 from recrawl.parse.parse_pool import ParsePool
 from recrawl.schedule.politeness.host_politeness import Politeness
 from recrawl.store.base import HistoryStore, Store
@@ -75,7 +80,6 @@ from recrawl.store.store_values import (
     newly_stated,
 )
 from recrawl.time import Clock
-from recrawl.urls import surt
 
 Rates = Callable[[IntArray], FloatArray]
 """Believed change rates of pages, per second, by page id."""
@@ -135,6 +139,7 @@ class StepRecorder:
         captures = [record for kept in self._archive.write(answered) for record in kept] if answered else []
         if captures:
             self._archive.sync()
+        visited.target.machine.feed(VisitEvent.ARCHIVED)
         if not visited.is_our_fault:
             found = self._found(stage.site, stop, links, ids, visit.outcome)
         step = SiteStep(
@@ -151,6 +156,7 @@ class StepRecorder:
             site=SiteProgress(capture.id, step, found, known=stage.course.pages),
             learned_facts=learned_facts,
         )
+        visited.target.machine.feed(VisitEvent.COMMITTED)
         with self._faults.contained():
             if learned_facts is not None:
                 self._classifier.learn(learned_facts)
@@ -227,6 +233,8 @@ def _links_in(capture: Capture, effort: Effort = Effort.ALL) -> list[str]:
 
 
 _AT_ONE_LOOK = ClassifierRules(confirm_changes=False)
+
+
 _MOST_HOPS = 5
 """Maximum redirects between spellings of a page's URL in one visit."""
 _MOST_RULE_READS = 3
@@ -354,8 +362,10 @@ class SiteCaptureDriver:
                 return visited, self._recorder.record(capture, stage, visited, host_ready)
             except Exception as error:
                 if waits_for(error) is not None or (visited.is_our_fault and visited.capture is None):
+                    visited.target.machine.feed(VisitEvent.DROP)
                     raise
                 fault, first = InternalFault.of(error), visited.first or visited
+                visited.target.machine.feed(VisitEvent.UNRECORDED)
                 self._faults.broke_visit(first.target.url, fault)
                 site.back_to(pages, scope)
                 self._archive.give_up()  # what was archived of it does not count
@@ -363,80 +373,91 @@ class SiteCaptureDriver:
                 visited = failed_visit(first.target, first.visit.time, fault.words, kept)
 
     async def _see(self, stop: CaptureStep, site: SiteMap) -> VisitDone | None:
-        """Fetch a page in its slot; ``None`` if no slot starts. A fault of our own code becomes a failed visit."""
+        """Visit a page; ``None`` if no slot starts any more. A fault of our own code becomes a failed visit."""
+        page, host, url = site.page[stop.number], site.host[stop.number], site.url[stop.number]
+        target = VisitTarget(page, host, url, self._clock.now())
         try:
-            return await self._seen(stop, site)
+            known = self._recorder.known(page, conditional=stop.revisit)
+            self._classifier.prepare(np.array([host]), self._clock.now())
+            target = replace(target, known=known)
+            return await self._visit(target, confirm=stop.revisit)
         except RecrawlError:
+            target.machine.feed(VisitEvent.DROP)
             raise
         except Exception as error:
             if (trouble := waits_for(error)) is not None:
+                target.machine.feed(VisitEvent.DROP)
                 raise trouble from error
-            page, host, url = site.page[stop.number], site.host[stop.number], site.url[stop.number]
             self._slots.let_go(host)
-            return self._broken(
-                InternalFailure(VisitTarget(page, host, url, 0.0), self._clock.now(), InternalFault.of(error))
-            )
+            target.machine.feed(VisitEvent.FAULT)
+            target.machine.feed(VisitEvent.BELIEVED)
+            return self._broken(InternalFailure(target, self._clock.now(), InternalFault.of(error)))
 
-    async def _seen(self, stop: CaptureStep, site: SiteMap) -> VisitDone | None:
-        """Fetch a page in its slot, and confirm a doubtful revisit in the next one; ``None`` if no slot starts."""
-        page, host, url = site.page[stop.number], site.host[stop.number], site.url[stop.number]
-        known = self._recorder.known(page, conditional=stop.revisit)
-        self._classifier.prepare(np.array([host]), self._clock.now())
-        result = await self._observation(VisitTarget(page, host, url, self._clock.now(), known))
-        if not isinstance(result, NeedsConfirmation):
-            return result
-        again = await self._observation(result.target) if stop.revisit else None
-        return again if isinstance(again, VisitDone) else unconfirmed_visit(result.target)
+    async def _visit(self, target: VisitTarget, *, confirm: bool) -> VisitDone | None:
+        """Make turns of a visit, each in its slot, until it is made; ``None`` if no slot starts any more.
 
-    async def _observation(self, target: VisitTarget) -> VisitDone | NeedsConfirmation | None:
-        """Fetch a target in its slot; ``None`` if no slot starts any more.
-
-        A redirect to another spelling of the same page (https, www, a trailing slash) is followed as part of the visit;
-        any other redirect target is another page.
+        With ``confirm``, a difference that may be noise takes another slot. A redirect to another spelling of the same
+        page (https, www, a trailing slash) is followed as part of the visit; any other redirect target is another page.
         """
-        host, url = target.host, target.url
-        hops = rule_reads = 0
-        while True:
-            rules = self._robots.known(url)
-            asks = rules is None or not rules.available or rules.allowed(url)
-            if asks and not await self._slots.begin(host):
-                return None
-            result = await self._go(replace(target, url=url, due=self._clock.now()))
-            if isinstance(result, Deferred):
-                self._slots.give_back(host, result.until)
+        machine, hops, rule_reads = target.machine, 0, 0
+        while (result := await self._turn(target)) is not None:
+            if isinstance(result, NeedsConfirmation) and not confirm:
+                machine.feed(VisitEvent.EXPIRED)
+                return unconfirmed_visit(result.target)
+            if hops < _MOST_HOPS and isinstance(result, VisitDone) and result.capture and names_itself(result):
+                hops += 1
+                self._archive.write_auxiliary(result.capture)
+                machine.feed(VisitEvent.AGAIN)
+                target = replace(target, url=result.judgement.redirect_to)
                 continue
-            if asks:
-                self._slots.end(host, result.capture)
-            match result:
-                case RobotsFetched(rules=read):
+            match machine.feed(VisitEvent.BELIEVED), result:
+                case VisitAction.ARCHIVE, VisitDone() | InternalFailure() as made:
+                    return made if isinstance(made, VisitDone) else self._broken(made)
+                case VisitAction.APPLY_ROBOTS, RobotsFetched(rules=read):
                     rule_reads += 1
-                    self._visitor.keep_rules()
-                    self._slots.obey(host, read)
-                    self._log.event("fetch", "robots.txt read", details={"url": url, "reason": read.reason})
-                    if not read.available and rule_reads == _MOST_RULE_READS:
-                        raise NoRulesError(f"{read.reason}.", "Resume the capture later with --resume.")
-                case VisitDone(judgement=judgement, capture=Capture() as capture) if (
-                    hops < _MOST_HOPS and judgement.redirect_to != url and surt(judgement.redirect_to) == surt(url)
-                ):
-                    hops += 1
-                    self._archive.write_auxiliary(capture)
-                    url = judgement.redirect_to
-                case VisitDone() | NeedsConfirmation():
-                    return result
-                case InternalFailure():
-                    return self._broken(result)
+                    self._apply(target, read, is_last=rule_reads == _MOST_RULE_READS)
+                    machine.feed(VisitEvent.ALLOWED)  # if not, the next turn ends the visit
+                case VisitAction.WAIT, NeedsConfirmation(target=target):
+                    hops = rule_reads = 0
+                case VisitAction.DEFER, Deferred():
+                    pass
+                case action, _:
+                    msg = f"{action.value}: not possible after {type(result).__name__}"
+                    raise VisitOrderError(msg)
+        machine.feed(VisitEvent.RETURN if target.seen is None else VisitEvent.EXPIRED)
+        return None if target.seen is None else unconfirmed_visit(target)
 
-    async def _go(self, target: VisitTarget) -> Result:
-        """Visit; a bug of ours becomes a failed visit, so that one page cannot stop the capture."""
-        began = self._clock.now()
-        try:
-            result: Result = await self._visitor.go(target)
-        except Exception as error:
-            if waits_for(error) is not None:
-                raise
-            result = InternalFailure(target, began, InternalFault.of(error))
+    async def _turn(self, target: VisitTarget) -> Result | None:
+        """Make one turn of a visit in its slot; ``None`` if no slot starts any more.
+
+        Raises:
+            StoreError: the disk is full, or the store is unreachable.
+        """
+        host, rules = target.host, self._robots.known(target.url)
+        asks = rules is None or not rules.available or rules.allowed(target.url)
+        if asks and not await self._slots.begin(host):
+            return None
+        result = await self._visitor.visit(replace(target, due=self._clock.now()))
+        if isinstance(result, StorageBlocked):
+            raise result.fault
         await self._pack_ahead(result)
+        if isinstance(result, Deferred):
+            self._slots.give_back(host, result.until)
+        elif asks:
+            self._slots.end(host, result.capture)
         return result
+
+    def _apply(self, target: VisitTarget, rules: HostRobots, *, is_last: bool) -> None:
+        """Apply rules that were just read.
+
+        Raises:
+            NoRulesError: they are unavailable, and this was the last try.
+        """
+        self._visitor.keep_rules()
+        self._slots.obey(target.host, rules)
+        self._log.event("fetch", "robots.txt read", details={"url": target.url, "reason": rules.reason})
+        if is_last and not rules.available:
+            raise NoRulesError(f"{rules.reason}.", "Resume the capture later with --resume.")
 
     async def _pack_ahead(self, result: Result | Capture) -> None:
         await pack_ahead(self._archive, result, self._clock, self._faults)
@@ -447,16 +468,8 @@ class SiteCaptureDriver:
         return replace(visited, first=unconfirmed_visit(broken.target)) if broken.target.seen else visited
 
     def _told(self, visited: VisitDone) -> None:
-        visit = visited.visit
-        details = {
-            "url": visited.target.url,
-            "outcome": visit.outcome.name.lower(),
-            "verdict": visit.verdict.name.lower(),
-            "magnitude": round(visit.magnitude, 3),
-            "status": visit.status,
-            "size": visit.size,
-        }
-        self._log.event("fetch", "visited", level="info" if visit.outcome <= ANSWERED else "warn", details=details)
+        level, details = log_entry(visited)
+        self._log.event("fetch", "visited", level=level, details=details)
         self._on_visit(visited)
 
     def _finish(self, capture: SiteCapture, course: CaptureCourse) -> CaptureReport:

@@ -26,7 +26,7 @@ from functools import partial
 import numpy as np
 
 from recrawl.crawl.control.json_log import JsonLinesLog
-from recrawl.crawl.visit.visit_target import (
+from recrawl.crawl.visit.visit_machine import (
     NEVER_SEEN,
     FirstFetch,
     NeedsConfirmation,

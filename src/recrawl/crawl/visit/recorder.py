@@ -32,7 +32,15 @@ from recrawl.crawl.visit.change_classifier import ChangeClassifier
 from recrawl.crawl.visit.fault_isolation import FaultReporter, InternalFault
 from recrawl.crawl.visit.scope import MOST_HOPS, CrawlScope, HostCap, SeedScope
 from recrawl.crawl.visit.site_claims import news, signals, sitemap_claims
-from recrawl.crawl.visit.visit_target import Result, VisitDone, failed_visit, known_after, last_version, links_stand
+from recrawl.crawl.visit.visit_machine import (
+    Result,
+    VisitDone,
+    VisitEvent,
+    failed_visit,
+    known_after,
+    last_version,
+    links_stand,
+)
 from recrawl.crawl.visit.warc_archive import ResponseArchive, pack_ahead
 from recrawl.detect import PageState
 from recrawl.formats.atomic_files import waits_for
@@ -143,16 +151,11 @@ class Recorder:
         classifier: ChangeClassifier | None = None,
         cap: HostCap | None = None,
         behind_until: float = 0.0,
-        is_ours: Callable[[str], bool] | None = None,
     ) -> None:
         """``cap`` limits the pages per host where the scope does not; without it there is no limit.
 
         Up to ``behind_until``, seconds since the epoch, the clock is behind what is recorded, and visits are marked.
-
-        ``is_ours`` says of the name of a host whether this unit visits it; without it there are no other units. New
-        pages of other hosts are stored as all are, and wait to be sent to their unit.
         """
-        self._is_ours = is_ours
         self._behind_until = behind_until
         self._worker = worker
         self._store = store
@@ -220,11 +223,14 @@ class Recorder:
         fault, target = InternalFault.of(error), visited.target
         self.faults.broke_visit(target.url, fault)
         if not visited.is_our_fault:
-            return [failed_visit(target, visited.visit.time, fault.words, visited.capture)]
+            failed = failed_visit(target, visited.visit.time, fault.words, visited.capture)
+            return [replace(failed, is_first=visited.is_first)]
         if visited.capture is not None:
             self.give_up()  # what was archived of it does not count
             return [replace(visited, capture=None)]
         self.give_back(target.page, now)
+        if not visited.is_first:
+            target.machine.feed(VisitEvent.DROP)
         return []
 
     def give_back(self, page: int, now: float) -> None:
@@ -333,11 +339,8 @@ class Recorder:
         if inside:
             found = np.unique(np.array([self._page_of[url] for url in inside], dtype=np.int64))
             pages = self._store.pages(found)
-            self._count(inside, frozenset(pages.id[pages.discovered == now].tolist()))
-            if self._is_ours is not None:
-                pages = pages.take(np.isin(pages.id, self._visited_here(inside, self._is_ours)))
-                found = pages.id
             self._scheduler.add(pages)
+            self._count(inside, frozenset(pages.id[pages.discovered == now].tolist()))
             if len(waiting := self._scheduler.enqueue_new_pages(found, now)):
                 found_now = np.full(len(waiting), now)  # not those that another worker found and visited before
                 self._store.reschedule(waiting, self._scheduler.due(waiting, now), before=found_now)
@@ -428,10 +431,6 @@ class Recorder:
                 more[where.host] += 1
         return inside
 
-    def _visited_here(self, urls: Iterable[str], is_ours: Callable[[str], bool]) -> list[int]:
-        """Pages of these URLs on hosts of this unit."""
-        return [self._page_of[url] for url in urls if (where := address(url)) is not None and is_ours(where.host)]
-
     def _count(self, urls: Iterable[str], new: frozenset[int]) -> None:
         """Add the new pages among these URLs to the counts of their hosts."""
         left = set(new) if self._cap is not None else set()
@@ -520,7 +519,7 @@ class Recorder:
         ``/news`` and ``/news/``, or http and https, are one page. If one such redirect led to another the page waits
         for its turn: they may form a loop.
         """
-        rows = [row for row, visited in enumerate(batch) if _names_itself(visited)]
+        rows = [row for row, visited in enumerate(batch) if names_itself(visited)]
         if rows:
             pages = np.array([batch[row].visit.page for row in rows], dtype=np.int64)
             self._store.respell(pages, [batch[row].judgement.redirect_to for row in rows])
@@ -588,7 +587,7 @@ def _key(url: str) -> str:
     return found.key if found else url
 
 
-def _names_itself(visited: VisitDone) -> bool:
+def names_itself(visited: VisitDone) -> bool:
     """Whether the response is a redirect to another spelling of the same page."""
     to, url = visited.judgement.redirect_to, visited.target.url
     return bool(to) and to != url and surt(to) == surt(url)

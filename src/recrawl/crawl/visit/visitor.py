@@ -1,4 +1,4 @@
-"""One request of a visit: wait for the IP address, read robots.txt if it is unknown, fetch, classify.
+"""One turn of a visit: executes what the visit machine says, up to one request and the classification of its response.
 
 :class:`AccessRunner` starts the exchanges of access methods, and reads URLs that are not HTTP.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -17,17 +17,21 @@ from recrawl.crawl.visit.change_classifier import ChangeClassifier
 from recrawl.crawl.visit.fault_isolation import InternalFault
 from recrawl.crawl.visit.scope import RedirectChains
 from recrawl.crawl.visit.site_claims import read_announced
-from recrawl.crawl.visit.visit_target import (
+from recrawl.crawl.visit.visit_machine import (
     NEVER_SEEN,
     AuxiliaryFetched,
     Deferred,
     ExchangeUnderway,
     FirstFetch,
     InternalFailure,
+    NeedsConfirmation,
     Result,
     RobotsFetched,
+    VisitAction,
     VisitDone,
+    VisitEvent,
     VisitTarget,
+    failure_of,
     seen_once,
     unconfirmed_visit,
 )
@@ -77,24 +81,28 @@ class AccessRunner:
         question = AccessRequest(target.url, json.loads(options or "{}"), validators, decoded, self._parse)
         return replace(target, exchange=Exchange(self._methods.get(name), question))
 
-    async def read_elsewhere(self, target: VisitTarget, now: float) -> Capture | None:
-        """The response to a request that is not HTTP; ``None`` if it is.
+    @staticmethod
+    def is_elsewhere(target: VisitTarget) -> bool:
+        """Whether the next request of a target is not HTTP.
 
         Raises:
             ValueError: the method requests another host, whose pauses would not be kept.
         """
         if target.exchange is None:
-            return None
-        request = target.exchange.request
-        scheme = request.url.partition(":")[0].lower()
-        if scheme in ("http", "https"):
-            if target.home is None and host_of(request.url) != host_of(target.url):
-                msg = f"the access method of {target.url} asks another host: {request.url}"
-                raise ValueError(msg)
-            return None
-        if scheme in self._elsewhere:
-            return await self._elsewhere[scheme].fetch(request)
-        return Capture(request.url, now, 0, error=f"Nobody here reads {scheme}: URLs.")
+            return False
+        if target.asks.partition(":")[0].lower() not in ("http", "https"):
+            return True
+        if target.home is None and host_of(target.asks) != host_of(target.url):
+            msg = f"the access method of {target.url} asks another host: {target.asks}"
+            raise ValueError(msg)
+        return False
+
+    async def read_elsewhere(self, target: VisitTarget, now: float) -> Capture:
+        """The response to a request that is not HTTP."""
+        scheme = target.asks.partition(":")[0].lower()
+        if target.exchange is not None and scheme in self._elsewhere:
+            return await self._elsewhere[scheme].fetch(target.exchange.request)
+        return Capture(target.asks, now, 0, error=f"Nobody here reads {scheme}: URLs.")
 
 
 def _in_pool(pool: ParsePool, parser: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401 - what the parser returns
@@ -115,6 +123,22 @@ REFUSED_BY_ROBOTS, NO_ROBOTS = -9998, -61
 _REFUSALS = (401, 403)
 """Statuses after which robots.txt is read again soon: the host may not want us any more."""
 _NOWHERE = IpAdmission("", 0, float("-inf"))
+
+
+class _Turn:
+    """What one turn of a visit has found so far."""
+
+    __slots__ = ("answer", "conditional", "door", "not_after", "requisites", "result", "target")
+
+    def __init__(self, target: VisitTarget, not_after: float) -> None:
+        self.target = target
+        self.not_after = not_after
+        self.door = _NOWHERE
+        """The address that it holds."""
+        self.answer: Capture | None = None
+        self.conditional = True
+        self.requisites: tuple[Capture, ...] = ()
+        self.result: Result | None = None
 
 
 class Visitor:
@@ -148,37 +172,131 @@ class Visitor:
         self._access = access or AccessRunner()
         self._classifier = classifier
         self._pool = pool
+        self._steps: Mapping[VisitAction, Callable[[_Turn], Awaitable[VisitEvent]]] = {
+            VisitAction.CHECK_ROBOTS: self._check_robots,
+            VisitAction.ENTER_GATE: self._enter_gate,
+            VisitAction.FETCH_ROBOTS: self._fetch_robots,
+            VisitAction.FETCH: self._fetch,
+            VisitAction.FETCH_ELSEWHERE: self._fetch_elsewhere,
+            VisitAction.CLASSIFY: self._classify,
+        }
+
+    async def visit(self, target: VisitTarget, not_after: float = math.inf) -> Result:
+        """Make one turn of a visit. Never raises: an exception of our own code becomes a failed visit.
+
+        So one page cannot stop a crawl.
+        """
+        began = self._clock.now()
+        try:
+            return await self.go(target, not_after)
+        except Exception as error:  # noqa: BLE001 - whatever our own code raises
+            return failure_of(target, error, began)
 
     async def go(self, target: VisitTarget, not_after: float = math.inf) -> Result:
-        """Visit the target, or read the robots.txt of its host first. Never raises for remote failures.
+        """Execute the steps of one turn: read robots.txt, or send one request. Never raises for remote failures.
 
         While its IP address serves another request the target is deferred at once. So it is after ``not_after``
         (``Clock.elapsed``): the lease may have been lost.
         """
-        if target.source is not None:
-            target = self._access.begin(target)
-            found = await self._access.read_elsewhere(target, self._clock.now())
-            if found is not None:
-                return await self._result_of(target, found)
-        rules = self._robots.known(target.asks)
-        over = self._without_request(target, rules)
-        if over is not None:
-            return over
+        turn, machine = _Turn(target, not_after), target.machine
+        action = machine.feed(VisitEvent.TURN)
+        try:
+            while action is not VisitAction.HAND_OVER:
+                action = machine.feed(await self._steps[action](turn))
+        finally:
+            if turn.door is not _NOWHERE and self._ip_gate is not None:
+                self._ip_gate.leave(turn.door)
+        assert turn.result is not None  # noqa: S101 - every step that ends a turn sets it
+        return turn.result
+
+    # -- the steps of a turn --------------------------------------------------------------------
+
+    async def _check_robots(self, turn: _Turn) -> VisitEvent:
+        """Look up the rules of the host, in memory or in the store."""
+        if turn.target.source is not None:
+            turn.target = self._access.begin(turn.target)
+            if self._access.is_elsewhere(turn.target):
+                return VisitEvent.ELSEWHERE
+        rules = self._robots.known(turn.target.asks)
+        if rules is None:
+            copied = self._robots.recalled(turn.target.asks)
+            if copied is None:
+                return VisitEvent.UNKNOWN
+            turn.result = RobotsFetched(turn.target, copied, asked=False)
+            return VisitEvent.RECALLED
+        turn.result = self.result_without_request(turn.target, rules)
+        return event_without_request(turn.result)
+
+    async def _enter_gate(self, turn: _Turn) -> VisitEvent:
+        """Reserve the IP address, unless it is taken or it is too late to send anything."""
         if self._ip_gate is None:
-            late = self._clock.elapsed() > not_after
-            return Deferred(target, self._clock.now()) if late else await self._ask(target, rules)
-        door = await self._ip_gate.enter(target.asks, target.host)
-        if door.is_open and self._clock.elapsed() > not_after:
+            if self._clock.elapsed() <= turn.not_after:
+                return VisitEvent.OPEN
+            turn.result = Deferred(turn.target, self._clock.now())
+            return VisitEvent.BUSY
+        door = await self._ip_gate.enter(turn.target.asks, turn.target.host)
+        if door.is_open and self._clock.elapsed() > turn.not_after:
             self._ip_gate.leave(door)
             door = replace(door, until=self._clock.now())
-        if not door.is_open:
-            return Deferred(target, door.until)
-        if rules is None:
-            return await self._read_rules(target, self._ip_gate, door)
+        if door.is_open:
+            turn.door = door
+            return VisitEvent.OPEN
+        turn.result = Deferred(turn.target, door.until)
+        return VisitEvent.BUSY
+
+    async def _fetch_robots(self, turn: _Turn) -> VisitEvent:
+        """Read the rules at this IP address, and at those that they redirect to."""
+
+        async def redirected(url: str) -> None:
+            if self._ip_gate is not None:
+                door, turn.door = turn.door, _NOWHERE  # the wait may be cancelled
+                self._ip_gate.leave(door)
+                turn.door = await self._ip_gate.wait(url, turn.target.host)
+
+        turn.result = RobotsFetched(turn.target, await self._robots.rules(turn.target.asks, redirected))
+        return VisitEvent.RULES_READ
+
+    async def _fetch_elsewhere(self, turn: _Turn) -> VisitEvent:
+        """Send a request that is not HTTP."""
+        turn.answer = await self._access.read_elsewhere(turn.target, self._clock.now())
+        return VisitEvent.ANSWERED
+
+    async def _fetch(self, turn: _Turn) -> VisitEvent:
+        """Send the request: for a page with the validators of its last version, unless they proved unreliable."""
+        target = turn.target
+        if target.exchange is not None:
+            turn.answer = await self._fetcher.fetch(target.exchange.request)
+            return VisitEvent.ANSWERED
+        sent = self._classifier.validators_to_send(target) if self._classifier else _validators(target)
+        request = FetchRequest(target.url, sent.etag, sent.last_modified)
+        if self._page_fetcher is None or target.seen is not None or target.is_auxiliary:
+            turn.answer = await self._fetcher.fetch(request)
+        else:
+            page = await self._page_fetcher.fetch_page(request)
+            turn.answer, turn.requisites = page.capture, page.requisites
+        if turn.answer.status in _REFUSALS:
+            self._robots.doubt(target.url)
+        turn.conditional = bool(sent.etag or sent.last_modified)
+        return VisitEvent.ANSWERED
+
+    async def _classify(self, turn: _Turn) -> VisitEvent:
+        """Make the result of a response: the visit, or a step of it. Bytes that break our own code are archived."""
+        answer = turn.answer
+        assert answer is not None  # noqa: S101 - the step before set it
         try:
-            return await self._ask(target, rules)
-        finally:
-            self._ip_gate.leave(door)
+            result = turn.result = await self._understood(turn.target, answer, turn.conditional, turn.requisites)
+        except Exception as error:
+            if waits_for(error) is not None:
+                raise
+            turn.result = InternalFailure(turn.target, answer.time, InternalFault.of(error), answer)
+            return VisitEvent.FAULT
+        if isinstance(result, VisitDone):
+            return VisitEvent.CLASSIFIED
+        if isinstance(result, NeedsConfirmation):
+            return VisitEvent.DOUBTFUL
+        return VisitEvent.POLLED if isinstance(result, AuxiliaryFetched) else VisitEvent.UNFINISHED
+
+    # -- the rules of hosts -----------------------------------------------------------------------
 
     def share(self, workers: int) -> None:
         """Set the number of workers that visit the same hosts, this one included."""
@@ -199,47 +317,6 @@ class Visitor:
         rules = self._robots.known(f"{'http' if scheme == 'https' else 'https'}:{rest}")
         return rules is not None and rules.available
 
-    async def _read_rules(self, target: VisitTarget, ip_gate: IpGate, door: IpAdmission) -> RobotsFetched:
-        """Read the rules at this IP address, and at those that they redirect to."""
-
-        async def redirected(url: str) -> None:
-            nonlocal door
-            ip_gate.leave(door)
-            door = _NOWHERE  # the wait may be cancelled
-            door = await ip_gate.wait(url, target.host)
-
-        try:
-            return RobotsFetched(target, await self._robots.rules(target.asks, redirected))
-        finally:
-            ip_gate.leave(door)
-
-    async def _ask(self, target: VisitTarget, rules: HostRobots | None) -> Result:
-        if rules is None:
-            return RobotsFetched(target, await self._robots.rules(target.asks))
-        if target.exchange is not None:
-            return await self._result_of(target, await self._fetcher.fetch(target.exchange.request))
-        sent = self._classifier.validators_to_send(target) if self._classifier else _validators(target)
-        request = FetchRequest(target.url, sent.etag, sent.last_modified)
-        requisites: tuple[Capture, ...] = ()
-        if self._page_fetcher is None or target.seen is not None or target.is_auxiliary:
-            answer = await self._fetcher.fetch(request)
-        else:
-            page = await self._page_fetcher.fetch_page(request)
-            answer, requisites = page.capture, page.requisites
-        if answer.status in _REFUSALS:
-            self._robots.doubt(target.url)
-        conditional = bool(sent.etag or sent.last_modified)
-        return await self._result_of(target, answer, conditional=conditional, requisites=requisites)
-
-    def _without_request(
-        self, target: VisitTarget, rules: HostRobots | None
-    ) -> VisitDone | AuxiliaryFetched | RobotsFetched | None:
-        """The result by rules that are known or stored; ``None`` if it takes a request."""
-        if rules is not None:
-            return self.result_without_request(target, rules)
-        copied = self._robots.recalled(target.asks)
-        return None if copied is None else RobotsFetched(target, copied, asked=False)
-
     def result_without_request(self, target: VisitTarget, rules: HostRobots) -> VisitDone | AuxiliaryFetched | None:
         """The result of a target that may not be requested, or whose confirmation would come too late."""
         refused = None if rules.allowed(target.asks) else self._refused(target, rules)
@@ -247,17 +324,6 @@ class Visitor:
             return refused
         late = self._clock.now() - target.seen.capture.time >= NEAR
         return unconfirmed_visit(target) if refused or late else None
-
-    async def _result_of(
-        self, target: VisitTarget, answer: Capture, *, conditional: bool = True, requisites: tuple[Capture, ...] = ()
-    ) -> Result:
-        """The result of a response: the visit, or a step of it. Bytes that break our own code are archived."""
-        try:
-            return await self._understood(target, answer, conditional, requisites)
-        except Exception as error:
-            if waits_for(error) is not None:
-                raise
-            return InternalFailure(target, answer.time, InternalFault.of(error), answer)
 
     async def _understood(
         self, target: VisitTarget, answer: Capture, conditional: bool, requisites: tuple[Capture, ...]
@@ -300,6 +366,15 @@ class Visitor:
         outcome = Outcome.REFUSED if rules.available or why == NOT_ALLOWED else Outcome.UNREACHABLE
         visit = Visit(target.page, now, outcome, status=why)
         return VisitDone(target, visit, ChangeResult(outcome, validators=_validators(target)), reason=rules.reason)
+
+
+def event_without_request(result: VisitDone | AuxiliaryFetched | None) -> VisitEvent:
+    """What known rules mean for a visit, by what :meth:`Visitor.result_without_request` made of it."""
+    if result is None:
+        return VisitEvent.ALLOWED
+    if isinstance(result, AuxiliaryFetched):
+        return VisitEvent.POLLED
+    return VisitEvent.FORBIDDEN if result.capture is None else VisitEvent.EXPIRED
 
 
 def _validators(target: VisitTarget) -> Validators:

@@ -16,7 +16,7 @@ import numpy as np
 
 from recrawl.crawl.clock import RealClock
 from recrawl.crawl.visit.fault_isolation import FaultReporter
-from recrawl.crawl.visit.visit_target import NeedsConfirmation, Result, VisitDone, VisitTarget
+from recrawl.crawl.visit.visit_machine import NeedsConfirmation, Result, VisitDone, VisitTarget
 from recrawl.crawl.worker.event_loop import on_large_answer
 from recrawl.detect import media_type
 from recrawl.errors import StoreError

@@ -4,54 +4,43 @@ The worker drives a loop and decides nothing itself. The policy decides what is 
 the frontier decides what is *allowed* (``schedule/frontier``, ``schedule/politeness``). The simulator runs the same
 two, and a test compares both logs. On a virtual clock a run is repeatable.
 
-The life of a visit, step by step:
+The life of a visit, step by step. ``visit/visit_machine.py`` has its states and what each event leads to; this worker
+and the driver of site captures execute what the machine says:
 
 1. **Lease.** ``lease_pool.py`` leases due pages from the store, so that no other worker visits them or their
    hosts. ``ReadyQueue`` keeps them in the frontier until they are due and their host is free.
-2. **Robots.** The worker starts a task per page (``_go``). ``visit/visitor.py`` waits for the IP address, then
-   reads the host's robots.txt if it is unknown (``fetch/robots_cache.py``). That costs one request, so the page goes
-   back to the queue. A page that the rules forbid ends here as a refused visit.
-3. **Fetch.** The visitor sends one request (``fetch/http/http_fetcher.py``), with validators unless the host's
+2. **Robots.** The worker starts a task per turn (``_go``). ``visit/visitor.py`` looks up the rules of the host
+   (``fetch/robots_cache.py``). If they are unknown, the turn is used to read robots.txt, and the page goes back to
+   the queue. A page that the rules forbid ends here as a refused visit.
+3. **Address gate.** The visitor reserves the IP address (``fetch/http/dns.py``), or the page is deferred.
+4. **Fetch.** The visitor sends one request (``fetch/http/http_fetcher.py``), with validators unless the host's
    validators were found unreliable. An access method (``fetch/access``) may need several requests; each waits for
    the next turn of the host.
-4. **Classify.** ``visit/change_classifier.py`` compares the response with the last version and ignores learned
+5. **Classify.** ``visit/change_classifier.py`` compares the response with the last version and ignores learned
    noise. ``parse`` does expensive parsing in subprocesses.
-5. **Confirm.** If the difference may be noise, nothing is recorded yet: the page goes back to the queue with its
+6. **Confirm.** If the difference may be noise, nothing is recorded yet: the page goes back to the queue with its
    first capture and is fetched again in the next turn of its host.
-6. **Handle.** ``result_handler.py`` starts the pause of the host, holds results back while ``outages.py``
+7. **Handle.** ``result_handler.py`` starts the pause of the host, holds results back while ``outages.py``
    cannot tell a silent host from a network outage of our own, and passes finished visits on.
-7. **Archive and commit.** ``group_commit.py`` collects visits into batches. ``visit/recorder.py`` records discovered
+8. **Archive and commit.** ``group_commit.py`` collects visits into batches. ``visit/recorder.py`` records discovered
    pages, writes the responses (``visit/warc_archive.py``), syncs the file, then commits visits, links, due
    times and the end of the leases in one transaction. Only then is a visit acknowledged.
-8. **Reschedule.** The due time in that transaction comes from the policy
+9. **Reschedule.** The due time in that transaction comes from the policy
    (``schedule/frontier/revisit_scheduler.py``). ``fit_process.py`` refits the policy from time to time.
 
-Where a page is, which object holds it, and what moves it on:
+Which object holds a page, by the state of its visit:
 
     ==========================  ===============================  ==============================================
-    state                       held by                          left by
+    page                        held by                          state of the visit
     ==========================  ===============================  ==============================================
-    due                         the store                        ``LeasedPages`` from ``LeasePool.lease``
-    leased, waiting             ``ReadyQueue``, ``LeasePool``    its turn: ``VisitTarget`` from ``take``
-    under way                   ``CrawlWorker._running``         one of the results below
-    in doubt (outage)           ``OutageDetector``               believed, or back to *waiting*
-    believed                    ``ResultHandler``                ``handle_believed``
-    made, not acknowledged      ``GroupCommit``                  ``CommitBatch``, committed by ``Recorder``
-    acknowledged                the store                        its new due time
+    due                         the store                        none yet
+    leased                      ``ReadyQueue``, ``LeasePool``    WAITING
+    in its turn                 ``CrawlWorker._running``         ROBOTS to CLASSIFY
+    in doubt (outage)           ``OutageDetector``               a result: DEFERRED to BLOCKED
+    believed                    ``ResultHandler``                a result
+    made, not acknowledged      ``GroupCommit``                  ARCHIVE, COMMIT
+    acknowledged                the store                        RESCHEDULED
     ==========================  ===============================  ==============================================
-
-    ==========================  ================================================================================
-    result                      next state of the page
-    ==========================  ================================================================================
-    ``VisitDone``               made: visited, failed remotely, or refused by robots.txt
-    ``RobotsFetched``           waiting: the host's rules are known now
-    ``Deferred``                waiting: its IP address serves another request
-    ``ExchangeUnderway``        waiting: its access method needs another request
-    ``NeedsConfirmation``       waiting: the second fetch tells noise from change
-    ``AuxiliaryFetched``        no page: a sitemap or feed, read again later
-    ``InternalFailure``         made, as a failed visit: our own code raised an exception
-    ``StorageBlocked``          waiting: the disk is full or the store is unreachable; the worker backs off
-    ==========================  ================================================================================
 
 A crash loses at most what is not acknowledged: those leases expire, the pages are still due, and ``outages.py`` cuts
 their records off the archive file at the next start.
@@ -76,12 +65,13 @@ from recrawl.crawl.control.json_log import JsonLinesLog
 from recrawl.crawl.control.run_control import NoRunControl, RunControl, WorkerLoad
 from recrawl.crawl.visit.fault_isolation import FaultReporter, InternalFault
 from recrawl.crawl.visit.recorder import Recorder
-from recrawl.crawl.visit.visit_target import (
+from recrawl.crawl.visit.visit_machine import (
     InternalFailure,
     Result,
-    StorageBlocked,
     VisitDone,
+    VisitEvent,
     VisitTarget,
+    failure_of,
     unconfirmed_visit,
 )
 from recrawl.crawl.visit.visitor import Visitor
@@ -210,7 +200,7 @@ class CrawlWorker:
         self._sitemap_feed_poller = SitemapFeedPoller(store, recorder, log, (pace.sitemaps_every, pace.feeds_every))
         self._auxiliary_fetches = self._sitemap_feed_poller.auxiliary_fetches
         self._ready_queue = ReadyQueue(Frontier(politeness), self._lease_pool, self._auxiliary_fetches)
-        self._fitting = InlineFit(store, scheduler, recorder, log, late=LATE)
+        self._fitting = InlineFit(store, scheduler, recorder, log, LATE, self._run_control.partition)
         self._fit_recipe = fits
         self._fits: BackgroundFit | None = None
         """The fit subprocess, once there are enough pages to need it."""
@@ -362,6 +352,8 @@ class CrawlWorker:
         """
         if not targets:
             return
+        for target in targets:
+            target.machine.feed(VisitEvent.DROP)
         hosts = self._store.hosts(np.unique([target.host for target in targets]))
         rest = np.maximum(hosts.delay, self._politeness.rules.longest)
         self._store.set_host(hosts.id, ready_at=np.maximum(hosts.ready_at, now + rest))
@@ -484,8 +476,7 @@ class CrawlWorker:
     def _start_requests(self, now: float) -> float:
         """Start all allowed requests; return when the next page may be requested if nothing finishes before."""
         if self._in_flight is not None and self._in_flight.is_full:
-            for target in self._ready_queue.take_unconfirmed():  # they would wait for each other
-                self._group_commit.add(unconfirmed_visit(target), now)
+            self._record_unconfirmed(now)  # they would wait for each other
             if self._running or self._group_commit:  # their bytes are freed soon
                 return math.inf
         room = self._run_control.room(now, len(self._running))
@@ -658,10 +649,15 @@ class CrawlWorker:
 
     def _return_pages(self, now: float) -> None:
         """Return the queued pages. A first fetch that waits for its confirmation is recorded as it is."""
-        for target in self._ready_queue.take_unconfirmed():
-            self._group_commit.add(unconfirmed_visit(target), now)
+        self._record_unconfirmed(now)
         self._group_commit.record(now)
         self._ready_queue.empty()
+
+    def _record_unconfirmed(self, now: float) -> None:
+        """Record first fetches that wait for a confirmation as they are."""
+        for target in self._ready_queue.take_unconfirmed():
+            target.machine.feed(VisitEvent.EXPIRED)
+            self._group_commit.add(unconfirmed_visit(target), now)
 
     # -- fitting ------------------------------------------------------------------------------
 
@@ -681,6 +677,7 @@ class CrawlWorker:
             log=self._log,
             underway=lambda: self._group_commit.underway,
             held=self._held,
+            partition=self._run_control.partition,
         )
         return self._fits
 
@@ -776,16 +773,9 @@ class CrawlWorker:
     # -- going --------------------------------------------------------------------------------
 
     async def _go(self, target: VisitTarget, not_after: float) -> FinishedRequest:
-        """Visit a target, and note when the visit ended; send nothing after ``not_after`` (elapsed seconds).
-
-        An exception of our own code becomes a failed visit, so that one page cannot stop the crawl.
-        """
-        began, since = self._clock.now(), self.loop_lag.time()
-        result: Result
-        try:
-            result = await self._visitor.go(target, not_after)
-        except Exception as error:  # noqa: BLE001 - whatever our own code raises
-            result = _failed(target, error, began)
+        """Make one turn of a visit, and note when it ended; send nothing after ``not_after`` (elapsed seconds)."""
+        since = self.loop_lag.time()
+        result = await self._visitor.visit(target, not_after)
         stalled, lasted = self.loop_lag.stalled(since) + _waited(result), self.loop_lag.time() - since
         if result.capture is not None:
             await self._recorder.pack_ahead(result, self._clock)
@@ -811,17 +801,12 @@ class CrawlWorker:
 def _ended(task: asyncio.Task[FinishedRequest], target: VisitTarget, now: float) -> FinishedRequest:
     """The finished request of a task; a failure of our own code if it was stuck, cancelled itself or raised."""
     if task.cancelled():
+        target.machine.feed(VisitEvent.FAULT)
         return FinishedRequest(InternalFailure(target, now, _CANCELLED), now)
     try:
         return task.result()
     except Exception as error:  # noqa: BLE001 - whatever our own code raises
-        return FinishedRequest(_failed(target, error, now), now)
-
-
-def _failed(target: VisitTarget, error: Exception, now: float) -> StorageBlocked | InternalFailure:
-    """What an exception means for the page on which it was raised."""
-    trouble = waits_for(error)
-    return StorageBlocked(target, trouble) if trouble else InternalFailure(target, now, InternalFault.of(error))
+        return FinishedRequest(failure_of(target, error, now), now)
 
 
 def _waited(result: Result) -> float:

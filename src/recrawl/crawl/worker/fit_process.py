@@ -40,6 +40,7 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 
 from recrawl.crawl.control.json_log import JsonLinesLog
+from recrawl.crawl.control.price_exchange import Partition
 from recrawl.crawl.visit.recorder import Recorder
 from recrawl.crawl.worker.gc_tuning import give_back_memory, long_running
 from recrawl.crawl.worker.inline_fit import DueMove, ScheduleFit, fitted, parts_of
@@ -50,6 +51,7 @@ from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
 from recrawl.schedule.politeness.host_politeness import Politeness, PolitenessRules
 from recrawl.schedule.politeness.retry import Backoff
 from recrawl.store.base import ScheduleStore, Store
+from recrawl.store.coordination import Coordination
 from recrawl.store.store_values import FITTED
 from recrawl.time import MINUTE
 
@@ -78,6 +80,8 @@ class FitParts:
     """Called before each fit: applies what may have changed since the last one, beside the budget."""
     snapshot: ScheduleSnapshot | None = None
     """Where the state outlives the process; without it every start loads all visits."""
+    coordination: Coordination | None = None
+    """Where partitions publish their demand; without it, in the store."""
 
 
 FitRecipe: TypeAlias = Callable[[], AbstractContextManager[FitParts]]
@@ -94,6 +98,8 @@ class FitRequest:
     politeness: PolitenessRules
     at_once: frozenset[int]
     """Pages that are due now, whatever the policy says."""
+    partition: Partition | None = None
+    """What the worker schedules; ``None`` for all pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +164,7 @@ def main() -> None:
 
     try:
         with recipe() as parts, long_running():
-            fit = ScheduleFit(parts.store, parts.scheduler, parts.late, parts.snapshot)
+            fit = ScheduleFit(parts.store, parts.scheduler, parts.late, parts.snapshot, parts.coordination)
             for number in itertools.count():
                 _serve(parts, fit, waiting.get(), folder / str(number), answer)
                 if not number:  # the crawl waits for the first fit, and has priority afterwards
@@ -181,7 +187,7 @@ def _serve(
         parts.prepare(request)
         scheduler.set_budget(**request.terms)
         answer(FitProgress("reading visits"))
-        wanted = fit.catch_up(request.now)
+        wanted = fit.catch_up(request.now, request.partition, adds=True)
         answer(FitProgress(f"fitting the schedule of {len(wanted):,} pages"))
         due = fit.fit(wanted, request.now)
         answer(write_state(scheduler, parts.store, file))
@@ -425,8 +431,12 @@ class BackgroundFit:
         log: JsonLinesLog,
         underway: Callable[[], Visits],
         held: Callable[[], IntArray],
+        partition: Callable[[float], Partition | None] = lambda _now: None,
     ) -> None:
-        """``underway``: visits that the scheduler has and the store may not. ``held``: pages we hold leases on."""
+        """``underway``: visits that the scheduler has and the store may not. ``held``: pages we hold leases on.
+
+        ``partition`` returns what this worker schedules at a time.
+        """
         self._process = FitProcess(recipe)
         self._store = store
         self._scheduler = scheduler
@@ -435,6 +445,7 @@ class BackgroundFit:
         self._log = log
         self._underway = underway
         self._held = held
+        self._partition = partition
         self._next: asyncio.Task[FitMessage] | None = None
         self.is_pending = False
         """Whether a fit was requested and is not complete yet."""
@@ -499,7 +510,9 @@ class BackgroundFit:
         self._scheduler.begin_journal(self._underway())
         self.is_pending = True
         self._process.request(
-            FitRequest(now, self._scheduler.terms, self._politeness.rules, self._recorder.at_once),
+            FitRequest(
+                now, self._scheduler.terms, self._politeness.rules, self._recorder.at_once, self._partition(now)
+            ),
         )
         self._log.event("schedule", "fit started")
 

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, wait
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -23,7 +23,7 @@ import numpy as np
 from recrawl.crawl.control.json_log import JsonLinesLog, Level
 from recrawl.crawl.visit.fault_isolation import FaultReporter
 from recrawl.crawl.visit.recorder import CommitBatch, Recorder
-from recrawl.crawl.visit.visit_target import VisitDone
+from recrawl.crawl.visit.visit_machine import VisitDone, VisitEvent
 from recrawl.crawl.worker.lease_pool import LeasePool, ReadyQueue
 from recrawl.crawl.worker.sitemap_feed_poller import SitemapFeedPoller
 from recrawl.formats.atomic_files import waits_for
@@ -126,7 +126,7 @@ class GroupCommit:
             self._due, self._weight = now + self._linger, 0
         free_at = self._politeness.free_at(visited.target.host)
         for observation in (visited.first, visited) if visited.first else (visited,):
-            self._waiting.append(observation)
+            self._waiting.append(observation if observation is visited else replace(observation, is_first=True))
             self._host_ready.append(free_at if math.isfinite(free_at) else now)  # it may be requested again already
             self._weight += len(observation.capture.raw_body) if observation.capture else 0
         if self._weight >= _HEAVY:
@@ -173,6 +173,7 @@ class GroupCommit:
         try:
             written.waiting.result()
             if not written.recorded:
+                _feed(group, VisitEvent.ARCHIVED)
                 commit = self._recorder.acknowledge(group)
                 if aside:
                     self._wait_aside(group, commit, recorded=True)
@@ -189,6 +190,7 @@ class GroupCommit:
         Raises:
             StoreError: the disk is full, or the store is unreachable.
         """
+        _feed(group, VisitEvent.UNRECORDED)
         batch, ready = list(group.batch), group.host_ready.tolist()
         trouble = waits_for(error)
         if isinstance(error, Exception) and trouble is None:
@@ -210,6 +212,7 @@ class GroupCommit:
                 continue
             try:
                 self._recorder.sync(group)
+                _feed(group, VisitEvent.ARCHIVED)
                 self._recorder.acknowledge(group)()
             except BaseException as error:  # noqa: BLE001 - as above
                 self._put_back(group, error, now)
@@ -227,6 +230,7 @@ class GroupCommit:
 
         A part that fails does not stop the others, and a visit that cannot be reported does not stop the other visits.
         """
+        _feed(group, VisitEvent.COMMITTED)
         self._lease_pool.lease_soon()
         with ExitStack() as told:
             poller, queue = self._sitemap_feed_poller, self._ready_queue
@@ -242,7 +246,7 @@ class GroupCommit:
                 self._log.events("fetch", LEASE_LOST, [("warn", {"url": url}) for url in lost])
 
     def _note(self, batch: Sequence[VisitDone]) -> None:
-        self._log.events("fetch", "visited", [_told(one) for one in batch])
+        self._log.events("fetch", "visited", [log_entry(one) for one in batch])
 
     def _tell(self, group: CommitBatch) -> None:
         with self._faults.contained():
@@ -255,12 +259,23 @@ class GroupCommit:
         """Drop visits that are not acknowledged: their pages will be visited again."""
         if self._written is not None:
             wait([self._written.waiting])
+            _feed(self._written.group, VisitEvent.DROP)
             self._written = None
+        for visited in self._waiting:
+            if not visited.is_first:
+                visited.target.machine.feed(VisitEvent.DROP)
         self._begin_anew()
         self._recorder.give_up()
 
     def _begin_anew(self) -> None:
         self._waiting, self._host_ready, self._due = [], [], math.inf
+
+
+def _feed(group: CommitBatch, event: VisitEvent) -> None:
+    """Tell the visits of a batch; a first fetch is only a part of its visit."""
+    for visited in group.batch:
+        if not visited.is_first:
+            visited.target.machine.feed(event)
 
 
 async def _over(writing: Future[object]) -> None:
@@ -274,7 +289,7 @@ _OUTCOMES = {outcome: outcome.name.lower() for outcome in Outcome}
 _VERDICTS = {verdict: verdict.name.lower() for verdict in Verdict}
 
 
-def _told(visited: VisitDone) -> tuple[Level, dict[str, object]]:
+def log_entry(visited: VisitDone) -> tuple[Level, dict[str, object]]:
     """Level and details of a visit in the log."""
     visit = visited.visit
     details: dict[str, object] = {

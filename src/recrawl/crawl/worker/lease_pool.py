@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from recrawl.crawl.visit.visit_target import VisitTarget
+from recrawl.crawl.visit.visit_machine import VisitEvent, VisitTarget
 from recrawl.crawl.worker.sitemap_feed_poller import AuxiliaryFetches
 from recrawl.detect import PageState
 from recrawl.errors import StoreError
@@ -81,6 +81,7 @@ class LeasePool:
     def start_empty(self) -> None:
         """Return leases that an earlier run under our name may have left."""
         self._store.acknowledge(self._worker)
+        _returned(self._targets.values())
         self._targets, self._holds, self._over, self._refused_since = {}, {}, [], {}
         self._ask_at, self.renew_at = -math.inf, math.inf
 
@@ -123,8 +124,9 @@ class LeasePool:
         self._targets[target.page] = target
 
     def forget(self, page: int) -> None:
-        """Remove a page from the pool as if it had been taken; its lease stays."""
-        self._targets.pop(page, None)
+        """Remove a page from the pool; its lease stays."""
+        if (target := self._targets.pop(page, None)) is not None:
+            target.machine.feed(VisitEvent.DROP)
 
     def enter(self, target: VisitTarget, now: float) -> float:
         """Reserve the host of a target that is no page of it: an auxiliary fetch, or a page that a redirect led there.
@@ -168,7 +170,7 @@ class LeasePool:
         """Take out every page that a redirect led to this host and that waits there."""
         moved = [one for one in self._targets.values() if one.host == host and one.home is not None]
         for target in moved:
-            self._targets.pop(target.page)
+            del self._targets[target.page]
         return moved
 
     def take_unconfirmed(self) -> list[VisitTarget]:
@@ -184,6 +186,7 @@ class LeasePool:
         pages = np.array([one.page for one in targets], dtype=np.int64)
         if len(pages):
             self._store.acknowledge(self._worker, pages)
+        _returned(targets)
         for page in pages.tolist():
             del self._targets[page]
         return pages
@@ -237,9 +240,16 @@ class LeasePool:
         kept = {} if begun else {page: target for page, target in self._targets.items() if target.is_begun}
         pages = np.array([page for page in self._targets if page not in kept], dtype=np.int64)
         self._store.acknowledge(self._worker, pages)
+        _returned(target for page, target in self._targets.items() if page not in kept)
         self._targets = kept
         self._ask_at = -math.inf
         return pages
+
+
+def _returned(targets: Iterable[VisitTarget]) -> None:
+    """Tell these visits that their leases were returned."""
+    for target in targets:
+        target.machine.feed(VisitEvent.RETURN)
 
 
 _CHECK_EVERY = 1.0

@@ -30,7 +30,7 @@ import numpy as np
 from recrawl.crawl.control.json_log import JsonLinesLog
 from recrawl.crawl.control.worker_registry import WorkerRegistry, dead_workers
 from recrawl.crawl.visit.fault_isolation import FaultReporter
-from recrawl.crawl.visit.visit_target import AuxiliaryFetched, Deferred, Result, RobotsFetched, VisitDone
+from recrawl.crawl.visit.visit_machine import AuxiliaryFetched, Deferred, Result, RobotsFetched, VisitDone
 from recrawl.errors import DiskFullError, StoreError
 from recrawl.formats.atomic_files import waits_for
 from recrawl.formats.warc.warc_check import Keeper, Span

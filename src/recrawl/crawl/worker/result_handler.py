@@ -1,8 +1,9 @@
-"""The result handler: the consequences of a finished request for its host, its target and the crawl.
+"""The result handler: the consequences of a finished turn for its host, its target and the crawl.
 
 The pause of the host starts first. Then the outage detector decides whether a silent host is down or we are offline.
-Only believed results are handled: a visit goes to the group commit, discovered targets join the ready queue. If the
-store or the disk fails on the way nothing is lost: unhandled results stay, and ``handle_believed`` can be called again.
+Only believed results are handled, as the visit machine says: a visit goes to the group commit, a target that needs
+another turn joins the ready queue. If the store or the disk fails on the way nothing is lost: unhandled results stay,
+and ``handle_believed`` can be called again.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from recrawl.crawl.control.json_log import JsonLinesLog
 from recrawl.crawl.control.run_control import RunControl
 from recrawl.crawl.visit.fault_isolation import FaultReporter, InternalFault
 from recrawl.crawl.visit.recorder import Recorder
-from recrawl.crawl.visit.visit_target import (
+from recrawl.crawl.visit.visit_machine import (
     AuxiliaryFetched,
     Deferred,
     ExchangeUnderway,
@@ -28,11 +29,15 @@ from recrawl.crawl.visit.visit_target import (
     Result,
     RobotsFetched,
     StorageBlocked,
+    VisitAction,
     VisitDone,
+    VisitEvent,
+    VisitOrderError,
+    VisitState,
     VisitTarget,
     unconfirmed_visit,
 )
-from recrawl.crawl.visit.visitor import Visitor
+from recrawl.crawl.visit.visitor import Visitor, event_without_request
 from recrawl.crawl.worker.group_commit import GroupCommit
 from recrawl.crawl.worker.lease_pool import ReadyQueue
 from recrawl.crawl.worker.outages import (
@@ -132,7 +137,10 @@ class ResultHandler:
         except Exception as error:  # noqa: BLE001 - what is no internal fault is raised again
             result, trouble = ended.result, waits_for(error)
             self._ready_queue.let_go(result.target, ended.time)
-            if not any(result is one for one in (*self._believed, *self._outage_detector.held)):
+            if result.target.machine.state is VisitState.WAITING:  # it is queued again
+                if trouble is None:
+                    self._faults.beside_pages(error, result.target.url)
+            elif not any(result is one for one in (*self._believed, *self._outage_detector.held)):
                 self._believed.append(result if trouble else _broken(result, error, ended.time))
             if trouble is not None:
                 raise trouble from (None if trouble is error else error)
@@ -144,7 +152,7 @@ class ResultHandler:
         if not result.target.is_auxiliary and not _cost_a_visit(result):
             self._run_control.refund(1)
         if isinstance(result, Deferred):
-            self.defer(result, now)
+            self._defer(result.target, result.until, now, VisitEvent.BELIEVED)
             return
         if result.target.repeats < _MOST_REPEATS and may_be_our_fault(result, ended.stalled, ended.took):
             self._requeue_after_stall(ended)
@@ -154,10 +162,12 @@ class ResultHandler:
         self._requeue(unheard)
         self._believe(believed, now)
 
-    def defer(self, away: Deferred, now: float) -> None:
-        """Queue the target until its IP address is free."""
-        self._ready_queue.defer(away.target, away.until)
-        self._let_rest(away.target.host, now)
+    def _defer(self, target: VisitTarget, until: float, now: float, event: VisitEvent) -> None:
+        """Queue the target until its IP address or its host is free."""
+        self._ready_queue.defer(target, until)
+        target.machine.feed(event)
+        with self._faults.contained():
+            self._let_rest(target.host, now)
 
     def may_start(self, target: VisitTarget, now: float) -> bool:
         """Whether a target may be requested now; if not, it waits, or its visit has failed.
@@ -178,7 +188,7 @@ class ResultHandler:
             self._ready_queue.spared(target)
             self._group_commit.add(_unreachable_redirect(target, now), now)
         else:
-            self.defer(Deferred(target, until), now)
+            self._defer(target, until, now, VisitEvent.HELD)
         return False
 
     def _enter(self, target: VisitTarget, now: float) -> float:
@@ -235,6 +245,8 @@ class ResultHandler:
 
     def give_up(self) -> None:
         """Drop results that are in doubt or not handled."""
+        for target in self.held():
+            target.machine.feed(VisitEvent.DROP)
         self._outage_detector.take()
         self._believed.clear()
 
@@ -292,6 +304,7 @@ class ResultHandler:
             try:
                 self._politeness.block_until(target.host, self.outage.try_at + 1.0)
                 self._visitor.forget_rules(target)
+                target.machine.feed(VisitEvent.AGAIN)
                 self._ready_queue.put_back(target)
                 if not target.is_auxiliary and _cost_a_visit(result):
                     self._run_control.refund(1)
@@ -311,6 +324,7 @@ class ResultHandler:
         self._ready_queue.done(target, ended.time, seconds)
         pause = self._politeness.rules.pause(seconds, None) * 2.0 ** (target.repeats + 1)
         self._politeness.block_until(target.host, ended.time + pause)
+        target.machine.feed(VisitEvent.AGAIN)
         if isinstance(result, RobotsFetched):
             self._visitor.forget_rules(target)
             self._ready_queue.put_back(replace(target, repeats=target.repeats + 1))
@@ -322,27 +336,41 @@ class ResultHandler:
     # -- the target ---------------------------------------------------------------------------
 
     def _follow(self, result: Result, now: float) -> None:
-        """Handle one result. It can be repeated if the store or the disk failed on the way."""
-        match result:
-            case VisitDone(target):
-                self._group_commit.add(result if target.home is None else replace(result, target=target.at_home()), now)
-            case ExchangeUnderway(target, capture):
+        """Do what the visit machine says. It can be repeated if the store or the disk failed on the way."""
+        match result.target.machine.feed(VisitEvent.BELIEVED), result:
+            case VisitAction.ARCHIVE, VisitDone() as visited:
+                self._record(visited, now)
+            case VisitAction.ARCHIVE_STEP, ExchangeUnderway(target, capture):
                 self._recorder.archive_auxiliary(capture)
                 moved = self._moved(target, capture, now)
+                target.machine.feed(VisitEvent.ARCHIVED)
                 if moved.home is not None and now + _LONG_REST <= self._politeness.free_at(moved.host) < math.inf:
                     self._group_commit.add(_unreachable_redirect(moved, now), now)
                 else:
                     self._ready_queue.put_back(moved)
-            case NeedsConfirmation(target):
+            case VisitAction.WAIT, NeedsConfirmation(target):
                 self._ready_queue.put_back(target)
-            case RobotsFetched():
-                self._apply(result, now)
-            case AuxiliaryFetched():
-                self._ready_queue.join(self._sitemap_feed_poller.done(result, now))
-            case StorageBlocked(target, fault):
+            case VisitAction.APPLY_ROBOTS, RobotsFetched() as read:
+                self._apply(read, now)
+            case VisitAction.RECORD_CLAIMS, AuxiliaryFetched() as polled:
+                self._record_claims(polled, now)
+                polled.target.machine.feed(VisitEvent.COMMITTED)
+            case VisitAction.WAIT_FOR_STORAGE, StorageBlocked(target, fault):
                 self._ready_queue.put_back(target)
                 self._believed.popleft()
                 raise fault
+            case action, _:
+                msg = f"{action.value}: not possible after {type(result).__name__}"
+                raise VisitOrderError(msg)
+
+    def _record(self, visited: VisitDone, now: float) -> None:
+        """Queue a visit to be archived and committed, at the host of its page."""
+        target = visited.target
+        self._group_commit.add(visited if target.home is None else replace(visited, target=target.at_home()), now)
+
+    def _record_claims(self, polled: AuxiliaryFetched, now: float) -> None:
+        """Record what a sitemap or feed says; its next poll is a new visit."""
+        self._ready_queue.join(self._sitemap_feed_poller.done(polled, now))
 
     def _moved(self, target: VisitTarget, answer: Capture, now: float) -> VisitTarget:
         """The target at the host of its next request: a redirect may lead to another host.
@@ -373,11 +401,16 @@ class ResultHandler:
         over = self._visitor.result_without_request(target, rules)
         if over is None:
             self._ready_queue.put_back(target)
+        elif isinstance(over, VisitDone):
+            self._record(over, now)
         else:
-            self._follow(over, now)
+            self._record_claims(over, now)
+        if target.machine.feed(event_without_request(over)) is VisitAction.RECORD_CLAIMS:
+            target.machine.feed(VisitEvent.COMMITTED)  # they are recorded
 
     def broken(self, target: VisitTarget, error: Exception, now: float) -> None:
         """Record that our own code failed on a page before it was requested."""
+        target.machine.feed(VisitEvent.FAULT)
         self._believed.append(InternalFailure(target, now, InternalFault.of(error)))
 
     def _broken(self, broken: InternalFailure, now: float) -> None:
@@ -388,7 +421,9 @@ class ResultHandler:
                 with self._faults.contained():
                     self._recorder.archive_auxiliary(broken.capture, "M")
             self._ready_queue.join([self._sitemap_feed_poller.auxiliary_fetches.again(target, now)])
+            target.machine.feed(VisitEvent.COMMITTED)
         else:
+            target.machine.feed(VisitEvent.BELIEVED)
             for visited in _visits_of(broken, self._faults):
                 self._group_commit.add(visited, now)
         self._faults.broke_visit(target.url, broken.fault)
@@ -397,12 +432,14 @@ class ResultHandler:
         """Report a result that cannot even become a failed visit, and let the page be retried later."""
         self._faults.beside_pages(error, broken.target.url)
         self._faults.broke_visit(broken.target.url, broken.fault)
+        broken.target.machine.feed(VisitEvent.DROP)
         if not broken.target.is_auxiliary:
             self._recorder.give_back(broken.target.page, now)
 
 
 def _broken(result: Result, error: Exception, now: float) -> InternalFailure:
     """The failure of our own code on a result, with the bytes received."""
+    result.target.machine.feed(VisitEvent.FAULT)
     return InternalFailure(result.target, now, InternalFault.of(error), result.capture)
 
 
@@ -411,8 +448,9 @@ def _visits_of(broken: InternalFailure, faults: FaultReporter) -> Iterator[Visit
     seen = broken.target.seen
     if seen is not None:
         with faults.contained():
-            yield unconfirmed_visit(broken.target)
-            if broken.capture is seen.capture:
+            first, is_all = unconfirmed_visit(broken.target), broken.capture is seen.capture
+            yield first if is_all else replace(first, is_first=True)
+            if is_all:
                 return
     yield replace(broken, target=broken.target.at_home()).as_visit()
 
@@ -422,6 +460,7 @@ def _unreachable_redirect(target: VisitTarget, now: float) -> VisitDone:
 
     Such a page does not wait: its own host is reserved as long as one of its pages is leased.
     """
+    target.machine.feed(VisitEvent.UNREACHABLE)
     home = replace(target.at_home(), exchange=None)
     validators = home.known.validators if home.known else Validators()
     visit = Visit(home.page, now, Outcome.UNREACHABLE, status=BROKEN_OFF)

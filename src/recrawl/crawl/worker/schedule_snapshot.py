@@ -34,7 +34,7 @@ import numpy as np
 import recrawl
 from recrawl.errors import RecrawlError
 from recrawl.formats.atomic_files import complete_file
-from recrawl.model import Pages
+from recrawl.model import IntArray, Pages
 from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
 from recrawl.store.base import HistoryStore
 from recrawl.store.store_values import VisitCounts
@@ -47,6 +47,8 @@ _SPAN = struct.Struct("<QQI")
 _SMALL = 4_096
 """Bytes up to which an array is part of the pickle."""
 _ALIGNED = 64
+_SETS = 16
+"""Files of sets of buckets that are kept: some for each of several workers."""
 _PURE: Final = ("recrawl.model", "recrawl.estimate", "recrawl.schedule")
 _ARRAYS: Final = frozenset(
     {
@@ -77,15 +79,23 @@ class LoadedVisits:
 
 
 class ScheduleSnapshot:
-    """A file with the state of a scheduler."""
+    """A file with the state of a scheduler; one more for each set of buckets that a worker had.
+
+    Sets of buckets come again: workers that join or leave one after the other get the same ones.
+    """
 
     def __init__(self, path: Path, settings: str) -> None:
-        """``settings`` describes everything the policy was made from; a state of other settings is not used."""
+        """``settings`` describes everything the policy was made from; a state of other settings is not used.
+
+        The state of a part of the pages lies beside ``path``, with the digest of its buckets in the name.
+        """
         self._path = path
         self._key = _key(settings)
 
-    def save(self, scheduler: RevisitScheduler, loaded: LoadedVisits) -> bool:
+    def save(self, scheduler: RevisitScheduler, loaded: LoadedVisits, buckets: IntArray | None = None) -> bool:
         """Replace the file by the present state; return whether there was one to save. O(bytes).
+
+        ``buckets`` are those whose pages the scheduler has, if not all. Of other sets only the latest files are kept.
 
         Raises:
             RecrawlError: the disk is full, or the file cannot be written.
@@ -93,20 +103,38 @@ class ScheduleSnapshot:
         state = scheduler.snapshot()
         if state is None:
             return False
-        self._path.parent.mkdir(exist_ok=True)
-        with complete_file(self._path) as out:
+        path = self._file(buckets)
+        path.parent.mkdir(exist_ok=True)
+        with complete_file(path) as out:
             _write(out, self._key, (loaded, state), scheduler.given)
+        if buckets is not None:
+            self._delete_old()
         return True
 
-    def load(self, scheduler: RevisitScheduler, store: HistoryStore, pages: Pages) -> LoadedVisits | None:
+    def _file(self, buckets: IntArray | None) -> Path:
+        if buckets is None:
+            return self._path
+        digest = hashlib.sha256(np.ascontiguousarray(buckets, "<i8").tobytes()).hexdigest()
+        return self._path.with_name(f"{self._path.name}-{digest[:12]}")
+
+    def _delete_old(self) -> None:
+        """Delete all but the latest files of sets of buckets."""
+        files = self._path.parent.glob(f"{self._path.name}-" + "[0-9a-f]" * 12)
+        for path in sorted(files, key=lambda file: file.stat().st_mtime)[:-_SETS]:
+            path.unlink(missing_ok=True)
+
+    def load(
+        self, scheduler: RevisitScheduler, store: HistoryStore, pages: Pages, buckets: IntArray | None = None
+    ) -> LoadedVisits | None:
         """Restore the state of a scheduler without pages; ``None``, and nothing changed, if there is none to use.
 
-        ``pages`` are all that are to be visited. Large arrays are mapped copy-on-write. O(pages + bytes).
+        ``pages`` are all that are to be visited, in these buckets or in all of them. Large arrays are mapped
+        copy-on-write. O(pages + bytes).
         """
         if not scheduler.given:
             return None
         try:
-            with self._path.open("rb") as file:
+            with self._file(buckets).open("rb") as file:
                 found = _read(file, self._key, scheduler.given)
             if found is None:
                 return None

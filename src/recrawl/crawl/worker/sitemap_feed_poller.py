@@ -13,14 +13,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from http import HTTPStatus
 
 import numpy as np
 
 from recrawl.crawl.control.json_log import JsonLinesLog
 from recrawl.crawl.visit.recorder import Recorder
-from recrawl.crawl.visit.visit_target import AuxiliaryFetched, RobotsFetched, VisitDone, VisitTarget
+from recrawl.crawl.visit.visit_machine import AuxiliaryFetched, RobotsFetched, VisitDone, VisitTarget
 from recrawl.detect import PageState
 from recrawl.fetch.access.access_methods import FEED
 from recrawl.formats.sitemap_feed import Sitemap
@@ -85,7 +84,7 @@ class AuxiliaryFetches:
         known = auxiliary.known
         if capture is not None and capture.status in _ANSWERED:
             known = PageState(Validators(capture.header("etag"), capture.header("last-modified")))
-        later = replace(auxiliary, due=now + self._every[auxiliary.page], known=known, repeats=0)
+        later = VisitTarget(auxiliary.page, auxiliary.host, auxiliary.url, now + self._every[auxiliary.page], known)
         self._waiting[later.page] = later
         return later
 

@@ -25,7 +25,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
 from recrawl.estimate.operational import operational_factors
 from recrawl.estimate.operational.cluster_intensity import ClusterIntensity
@@ -222,6 +221,8 @@ def _learn_rates(
     that of all pages. The shape is that of the spread of λ/λ₀ over all pages: ln a − ψ(a) = ln E[λ/λ₀] − E[ln λ/λ₀],
     solved by Minka's formula to 1.5 %.
     """
+    from scipy import special
+
     cluster = tempo.places.cluster
     time = tempo.time()
     changes, passed = np.zeros(len(rates)), np.zeros(len(rates))

@@ -33,7 +33,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
 from recrawl.estimate.gap_columns import PageGaps, refuse_bad_gaps, refuse_bad_observations
 from recrawl.model import BoolArray, FloatArray, GammaBelief, Histories, IntArray
@@ -301,11 +300,15 @@ def _iterate(histories: Histories, group: IntArray, above: GammaBelief, weight: 
 
 
 def _mean_log(belief: GammaBelief) -> FloatArray:
+    from scipy import special
+
     return np.asarray(special.digamma(belief.a)) - np.log(belief.b)
 
 
 def _shape(spread: FloatArray) -> FloatArray:
     """Solve ln a − ψ(a) = spread > 0: Minka's start, relative error 1.5 %, then Newton in ln a."""
+    from scipy import special
+
     s = np.maximum(spread, 1e-9)
     a = (3.0 - s + np.sqrt((s - 3.0) ** 2 + 24.0 * s)) / (12.0 * s)
     for _ in range(4):

@@ -31,7 +31,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
 from recrawl.model import BoolArray, FloatArray, Histories, IntArray
 
@@ -256,6 +255,8 @@ def learn(observations: SignalledGaps, host: IntArray, *, level: float = LEVEL) 
     >>> bool(told.trusted[0]), bool(told.weight[0] > 3)
     (True, True)
     """
+    from scipy import special
+
     hosts = int(host.max(initial=-1)) + 1
     of = host[observations.page]
     without, _ = _fit(observations, host, np.zeros(hosts))

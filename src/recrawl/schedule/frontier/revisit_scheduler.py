@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -64,9 +64,12 @@ class NewPageQueue:
         """Set the share and the burst from the next ``begin`` on."""
         self._share, self._burst = share, burst
 
-    def taken(self, budget: float, seconds: float) -> float:
-        """The part of a budget that queued pages will use over the next ``seconds``, visits per second."""
-        return min(self._share * budget, len(self) / seconds)
+    def taken(self, budget: float, seconds: float, elsewhere: int = 0) -> float:
+        """The part of a budget that queued pages will use over the next ``seconds``, visits per second.
+
+        ``elsewhere`` more pages are queued in other processes that share the budget.
+        """
+        return min(self._share * budget, (len(self) + elsewhere) / seconds)
 
     def begin(self, page: IntArray, budget: float, now: float) -> None:
         """Rebuild the queue from these distinct pages, in this order. O(n log n)."""
@@ -102,6 +105,19 @@ class NewPageQueue:
         begin = max(self._end, now)
         self._end = begin + count / self._rate
         return np.maximum(begin + np.arange(count) / self._rate - self._burst, now)
+
+
+class SharedFit(Protocol):
+    """How to fit a policy whose budget is shared with other processes."""
+
+    @property
+    def waiting(self) -> int:
+        """Pages in the queues of the others."""
+        ...
+
+    def fit(self, policy: Policy, budget: float, now: float) -> None:
+        """Fit a policy of some of the pages to a budget for all of them, in cost per second."""
+        ...
 
 
 _GROWTH = 1.25
@@ -200,10 +216,31 @@ class RevisitScheduler:
             due[new] = turn[new]
         return due
 
-    def rebuild_new_page_queue(self, page: IntArray, now: float) -> None:
-        """Rebuild the queue of new pages from all pages, in the given order. O(n log n)."""
+    def rebuild_new_page_queue(self, page: IntArray, now: float, elsewhere: Sequence[int] = ()) -> None:
+        """Rebuild the queue of new pages from all pages, in the given order. O(n log n).
+
+        ``elsewhere``: how many pages each of the processes that share the budget has queued. Each gets a part by the
+        number of its pages, and counts as if it had found one more.
+        """
         if self._new_page_queue is not None:
-            self._new_page_queue.begin(page[self._is_new(page, now)], self._budget, now)
+            new = page[self._is_new(page, now)]
+            part = (len(new) + 1) / (len(new) + 1 + sum(elsewhere) + len(elsewhere))
+            self._new_page_queue.begin(new, self._budget * part, now)
+
+    @property
+    def waiting(self) -> int:
+        """Number of pages in the queue of new pages."""
+        return len(self._new_page_queue) if self._new_page_queue is not None else 0
+
+    @property
+    def budget(self) -> float:
+        """Visits per second."""
+        return self._budget
+
+    @property
+    def fitted_at(self) -> float:
+        """The time of the last fit, seconds since the epoch; -inf before the first."""
+        return self._fitted_at
 
     def enqueue_new_pages(self, page: IntArray, now: float) -> IntArray:
         """Add found pages: the new ones join the queue. Return those that must wait in it."""
@@ -231,18 +268,30 @@ class RevisitScheduler:
         """When the policy should be fitted next, seconds since the epoch: a time in the past for at once."""
         return self._fitted_at if len(self.policy) >= self._fit_when_pages else self._fit_at
 
-    def fit(self, now: float) -> None:
+    def fit(self, now: float, shared: SharedFit | None = None) -> None:
         """Fit the policy to the budget, all pages and all visits. Every due time may change.
 
-        The part of the budget that queued new pages will use until the next fit is subtracted first.
+        The part of the budget that queued new pages will use until the next fit is subtracted first. With ``shared``,
+        other processes spend the same budget on other pages.
         """
-        taken = self._new_page_queue.taken(self._budget, self._fit_every) if self._new_page_queue else 0.0
-        self.policy.fit(self._budget - taken, now)
+        taken = 0.0
+        if self._new_page_queue is not None:
+            waiting = shared.waiting if shared is not None else 0
+            taken = self._new_page_queue.taken(self._budget, self._fit_every, waiting)
+        if shared is None:
+            self.policy.fit(self._budget - taken, now)
+        else:
+            shared.fit(self.policy, self._budget - taken, now)
         self.fits += 1
         self._longest_wait = math.inf
         self._fitted_at = now
         self._fit_at = now + self._fit_every
         self._fit_when_pages = max(len(self.policy) * _GROWTH, len(self.policy) + 1.0)
+
+    def start_over(self, policy: Policy) -> None:
+        """Go on with a policy that knows no page yet: all pages and visits are to be added again."""
+        self.policy, self._failing = policy, {}
+        self.rebuild_new_page_queue(np.empty(0, np.int64), -math.inf)
 
     def fit_again(self) -> None:
         """Make another fit due at once: the last one is outdated, or its due times could not be stored."""

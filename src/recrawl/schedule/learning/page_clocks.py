@@ -28,7 +28,6 @@ from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
-from scipy import special
 
 from recrawl.estimate.operational import operational_factors
 from recrawl.estimate.operational.cluster_intensity import BIN, ClusterIntensity
@@ -96,6 +95,8 @@ class ClockSelection:
 
 def _weights(sums: FloatArray, prior: FloatArray) -> FloatArray:
     """The probability that the mean gain is above 0, given sums of gains and of their squares, and what was held."""
+    from scipy import special
+
     z = np.divide(sums[0], np.sqrt(sums[1]), out=np.zeros(sums.shape[1]), where=sums[1] > 0)
     prior = np.clip(prior, _DOUBT, 1.0 - _DOUBT)
     odds = np.log(prior) - np.log1p(-prior) + special.log_ndtr(z) - special.log_ndtr(-z)

@@ -46,6 +46,30 @@ class PricedPolicy(Policy, Protocol):
         ...
 
 
+def find_price(
+    curves: Callable[[FloatArray], Sequence[DemandCurve]],
+    budget: float,
+    last: float | None,
+    highest: Callable[[], float],
+) -> float:
+    """The price at which all curves together spend ``budget``, in cost per second.
+
+    ``curves`` returns them at ascending prices; those of other processes may be at other prices. The search starts at
+    the ``last`` price; without one, below the ``highest`` at which a page asks for more than its floor.
+    """
+    price = last
+    if price is None or not 0.0 < price < np.inf:
+        price = merged_price(curves(wide_prices(highest() or 1.0)), budget)
+    for _ in range(_EXCHANGES):
+        before = price
+        if not 0.0 < price < np.inf:
+            break
+        price = merged_price(curves(prices_around(price)), budget)
+        if abs(price - before) <= _NEAR * before:
+            break
+    return price
+
+
 class PartitionedPolicy:
     """Policies of the same kind, each for the hosts of one partition. It answers as one policy for all pages."""
 
@@ -96,17 +120,7 @@ class PartitionedPolicy:
         """Find one price for all parts. O(pages · prices of a grid · exchanges)."""
         if not len(self._index):
             return
-        price = self._price
-        if price is None or not 0.0 < price < np.inf:
-            highest = max(part.highest_value(now) for part in self.parts)
-            price = merged_price(self._curves(wide_prices(highest or 1.0), now), budget)
-        for _ in range(_EXCHANGES):
-            before = price
-            if not 0.0 < price < np.inf:
-                break
-            price = merged_price(self._curves(prices_around(price), now), budget)
-            if abs(price - before) <= _NEAR * before:
-                break
+        price = find_price(lambda at: self._curves(at, now), budget, self._price, lambda: self.highest_value(now))
         self.set_price(price, now)
 
     def set_price(self, price: float, now: float) -> None:

@@ -39,7 +39,6 @@ from functools import cache
 from typing import TypeAlias
 
 import numpy as np
-from scipy import special
 
 from recrawl.errors import ConfigError
 from recrawl.model import AnyArray, FloatArray, IntArray
@@ -202,6 +201,8 @@ def _missed(x: FloatArray) -> FloatArray:
 
 def _harmonic(x: FloatArray) -> FloatArray:
     """Ein(x) − h(x)/x, Ein(x) = γ + ln x + E₁(x)."""
+    from scipy import special
+
     with np.errstate(invalid="ignore", divide="ignore", over="ignore", under="ignore"):
         ein = np.where(x < _SMALL, x - x * x / 4 + x**3 / 18 - x**4 / 96, np.euler_gamma + np.log(x) + special.exp1(x))
     return ein - _stale(x)

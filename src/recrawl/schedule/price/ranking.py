@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import special
 
 from recrawl.model import FloatArray, IntArray
 from recrawl.model.compiled import can_compile, compiled
@@ -137,6 +136,8 @@ def exact(stale: FloatArray, quiet: FloatArray, signals: FloatArray, false: Floa
 def _series(
     stale: FloatArray, quiet: FloatArray, signals: FloatArray, false: FloatArray, weight: FloatArray
 ) -> FloatArray:
+    from scipy import special
+
     any_signal, both = np.zeros_like(stale), np.zeros_like(stale)
     rate = quiet + signals
     share = np.ones_like(stale)
@@ -153,4 +154,6 @@ def _series(
 
 def _g(x: FloatArray) -> FloatArray:
     """1 − (1 + x)e^{−x}."""
+    from scipy import special
+
     return np.asarray(special.gammainc(2.0, x))

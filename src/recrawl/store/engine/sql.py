@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Self, Unpack
@@ -172,21 +173,22 @@ def rough_size(session: DatabaseSession) -> tuple[int, int]:
 
 
 def counts(session: DatabaseSession, now: float) -> StoreCounts:
-    """Totals; visits of full segments were counted when they were sealed, the others are counted here."""
-    [(pages, hosts, links, captures, leased, due)] = session.rows(session.statements.count, now)
+    """Totals. Triggers keep those of pages, hosts, links and captures. O(due pages), and visits as they are counted."""
+    rows = Counter({name: int(count) for name, count in session.rows(session.statements.row_counts)})
+    [(leased,)] = session.rows(session.statements.count_leases)
     rewritten = session.rows(session.statements.any_mark) or noted(session).visits
     looked = _standing if rewritten else _recorded
     visits, changed, failed = looked(session)
     return StoreCounts(
-        pages=pages,
-        hosts=hosts,
+        pages=rows["page"],
+        hosts=rows["host"],
         visits=visits,
         changed=changed,
         failed=failed,
-        links=links,
-        captures=captures,
-        leased=leased,
-        due=due,
+        links=rows["link"],
+        captures=rows["capture"],
+        leased=int(leased),
+        due=page_leases.backlog(session, now).due,
     )
 
 
@@ -411,6 +413,10 @@ class SqlStore(SqlArchives, SqlCaptureIndex, SqlRobots, SqlChecks, SqlCoordinati
     def hosts(self, hosts: IntArray | None = None) -> HostRows:
         """Hosts as columns by ascending id."""
         return self._database.read(lambda session: discovery.hosts(session, hosts))
+
+    def paused_hosts(self) -> HostRows:
+        """Hosts that are paused."""
+        return self._database.read(discovery.paused_hosts)
 
     def set_host(self, hosts: IntArray, *, ready_at: FloatArray | None = None, delay: FloatArray | None = None) -> None:
         """Set when the next request to hosts may start, or the pause after each request."""

@@ -673,6 +673,7 @@ class SqlStatements:
         self.hosts_of_pages = f"SELECT page, host FROM schedule WHERE page {among(1)} ORDER BY page"
         self.lock_hosts = f"SELECT id FROM host WHERE id {among(1)} ORDER BY id {dialect.lock}"
         self.hosts_all = f"SELECT {_HOST} FROM host ORDER BY id"
+        self.hosts_paused = f"SELECT {_HOST} FROM host WHERE paused <> 0 ORDER BY id"
         self.hosts_some = f"SELECT {_HOST} FROM host WHERE id {among(1)} ORDER BY id"
         self.never_due = (
             "SELECT page.id, discovered FROM page JOIN schedule ON schedule.page = page.id "
@@ -779,9 +780,9 @@ class SqlStatements:
         self.links_from = (
             f"SELECT source, target, first_seen, last_seen FROM link WHERE source {among(1)} ORDER BY source, target"
         )
-        self.add_captures = dialect.insert("capture", _CAPTURE_TYPES, "ON CONFLICT DO NOTHING")
+        self.add_captures = dialect.insert("capture", _CAPTURE_TYPES, "ON CONFLICT DO NOTHING RETURNING page")
         imported = {**_CAPTURE_TYPES, "imported": "smallint"}
-        self.add_listed = dialect.insert("capture", imported, "ON CONFLICT DO NOTHING")
+        self.add_listed = dialect.insert("capture", imported, "ON CONFLICT DO NOTHING RETURNING page")
         self.captured_pages = f"SELECT DISTINCT page FROM capture WHERE page {among(1)}"
         self.capture_times = f"SELECT page, time FROM capture WHERE page {among(1)} AND time >= $2 AND time <= $3"
         self.import_captures = dialect.insert("capture", imported, "ON CONFLICT DO NOTHING RETURNING page, time")
@@ -974,11 +975,8 @@ class SqlStatements:
             "ON CONFLICT (name) DO UPDATE SET state = excluded.state, updated = excluded.updated"
         )
         self.load_state = "SELECT state FROM policy_state WHERE name = $1"
-        self.count = (
-            "SELECT (SELECT count(*) FROM page), (SELECT count(*) FROM host), (SELECT count(*) FROM link), "
-            "(SELECT count(*) FROM capture), (SELECT count(*) FROM lease), "
-            "(SELECT count(*) FROM schedule WHERE due <= $1)"
-        )
+        self.row_counts = "SELECT name, sum(rows) FROM row_count GROUP BY name"
+        self.count_leases = "SELECT count(*) FROM lease"
         self.count_sealed = (
             "SELECT coalesce(sum(visits), 0), coalesce(sum(changed), 0), coalesce(sum(failed), 0) "
             "FROM visit_segment WHERE pack IS NOT NULL"
