@@ -55,7 +55,7 @@ def test_the_answer_is_a_sentence_and_a_table(run, crawled):
     )
     assert said
     assert float(said[1]) == pytest.approx(8, rel=1e-3)
-    assert re.search(r"found \d+% more changes \(95 %: \d+% to \d+%\)", result.stdout)
+    assert re.search(r"found \d+% more changes \(95%: \d+% to \d+%\)", result.stdout)
     assert "uniform (yours)" in result.stdout
     assert "drawn at random 2 times" in result.stdout
 

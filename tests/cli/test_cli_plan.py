@@ -212,7 +212,7 @@ def test_the_printed_plan(run, known):
     said = run("plan", "-w", known, *AT_END, "--limit", "3", "--set", "schedule.budget=12").stdout
     assert "3 of 28 shown; --limit shows more." in said
     assert "pages are late as of 2024-01-13 22:13" in said
-    assert "10 % more" in said
+    assert "10% more" in said
     assert "Due times come from a fit as of 2024-01-13 22:13; recrawl explain shows" in said
     assert "never seen" in said
 

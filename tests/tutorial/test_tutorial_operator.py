@@ -8,7 +8,7 @@ import yaml
 SMALLER = {
     "PAGES, EVERY, PORT = 300": "PAGES, EVERY, PORT = 90",
     "schedule.budget=100/day": "schedule.budget=30/day",
-    "valued-archive would have caught 5% more changes (95 %:\n3% to 7%).": "…",
+    "valued-archive would have caught 5% more changes (95%:\n3% to 7%).": "…",
     "Wrote 88 URLs to due.txt.": "Wrote 88 URLs to due.txt.…",
     "2026-02-{03..08}": "2026-02-03",
     "2026-02-09": "2026-02-04",

@@ -214,7 +214,7 @@ def test_the_overview_tells_what_the_store_holds(place, surveyed):
     assert (work["due"], work["budget_per_day"], work["workers"]) == (held.due, 50.0, [])
     assert 0 < plan["fresh"] < 1
     assert plan["price"] > 0
-    assert [row[0] for row in plan["budget_rows"]] == ["10 % less", "as it is", "10 % more"]
+    assert [row[0] for row in plan["budget_rows"]] == ["10% less", "as it is", "10% more"]
     freshness = [plan["budgets"][name]["freshness"] for name in ("less", "now", "more")]
     assert freshness == sorted(freshness)
     dues = [one["due"] for one in plan["next"]]

@@ -163,7 +163,7 @@ def test_the_scatter_has_a_cell_for_each_directory_and_type(pages):
     assert cell["http://a.org/old/1"] == ("/old/", "text/html")
     assert cell["http://a.org/logo.png"] == ("/", "image/png")
     assert data["pagesOf"] == KIND
-    assert "100 % of 3 pages" in section.words[0]
+    assert "100% of 3 pages" in section.words[0]
     alone = scatter_section(pages, shares_pages=False).figures[0].data
     assert decoded(alone["pages"]["url"]) == pages.urls
 
@@ -177,7 +177,7 @@ def test_the_directory_with_most_changes_is_never_one_without_any():
     root = np.full(len(urls), ROOT)
     pages = SitePages(np.arange(len(urls)), urls, change, nothing, nothing, nothing, ones, [""] * len(urls), root)
     [said] = scatter_section(pages).words
-    assert "The highest share of changed pages is in /news/: 50 % of 4 pages." in said
+    assert "The highest share of changed pages is in /news/: 50% of 4 pages." in said
     assert "Nothing changed in /calm/." in said
 
 

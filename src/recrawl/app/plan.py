@@ -470,9 +470,9 @@ def what_if_rows(
     """
     rows: list[tuple[str, ...]] = []
     for name, factor, kept in (
-        ("10 % less", 1.0 - STEP, buys.less),
+        ("10% less", 1.0 - STEP, buys.less),
         ("as it is", 1.0, buys.now),
-        ("10 % more", 1.0 + STEP, buys.more),
+        ("10% more", 1.0 + STEP, buys.more),
     ):
         gain = kept.freshness - buys.now.freshness
         if math.isnan(kept.freshness):

@@ -177,7 +177,7 @@ def plot_rates(figure: Figure, plot: RatesPlot) -> list[Axes]:
         if len(place):
             bottom, top = every[finite].min() / 20, every[finite].max() * 20
             sure.vlines(place, np.maximum(low[finite], bottom), np.minimum(high[finite], top), color=PAGES + "40")
-        sure.set(title="Uncertainty", xlabel="rows shown, by rate", ylabel="days, with 90 % interval")
+        sure.set(title="Uncertainty", xlabel="rows shown, by rate", ylabel="days, with 90% interval")
         _log_axis(sure.yaxis)
         _title(figure, plot.title)
     return [spread, sure]

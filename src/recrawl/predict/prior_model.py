@@ -364,7 +364,7 @@ def score_table(scores: tuple[ModelScore, ...]) -> list[str]:
     if not scores:
         return ["Too few pages to keep some from training."]
     headings = ["kept", "pages", "first: model", "all pages", "host", "ten: model", "all pages", "host", "model alone"]
-    headings += ["calibration", "in 90 %"]
+    headings += ["calibration", "in 90%"]
     lines = [f"| {' | '.join(headings)} |", "|---|" + "--:|" * (len(headings) - 1)]
     for one in scores:
         numbers = [f"{part[name]:.3f}" for part in (one.first, one.ten) for name in ("model", "all pages", "host")]

@@ -221,4 +221,4 @@ def share(value: float) -> str:
     >>> share(0.1234), share(float("nan"))
     ('12.3 %', 'not known')
     """
-    return "not known" if value != value else f"{100 * value:.3g} %"  # noqa: PLR0124 - NaN
+    return "not known" if value != value else f"{100 * value:.3g}%"  # noqa: PLR0124 - NaN

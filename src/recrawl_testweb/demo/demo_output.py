@@ -44,7 +44,7 @@ class TrialPlot:
     """Days between changes that recrawl estimates, per page."""
     low_days: FloatArray
     high_days: FloatArray
-    """Ends of its 90 % interval."""
+    """Ends of its 90% interval."""
     visits: IntArray
     """How often each page was visited."""
     even_visits: float
@@ -89,7 +89,7 @@ def _rates(axis: Any, plot: TrialPlot) -> None:  # noqa: ANN401 - matplotlib shi
     )
     ends = np.array([plot.true_days.min(), plot.true_days.max()])
     axis.plot(ends, ends, color=TRUE, linewidth=1, label="estimated = true")
-    axis.set(title="Days between changes", xlabel="true", ylabel="estimated, 90 % interval")
+    axis.set(title="Days between changes", xlabel="true", ylabel="estimated, 90% interval")
     # The interval of a page that was never seen to change reaches beyond any scale: it is cut off.
     axis.set(xscale="log", yscale="log", ylim=(ends[0] / 5, ends[1] * 20))
     axis.legend(frameon=False, loc="upper left")
@@ -127,7 +127,7 @@ class DemoResult:
     belief: Belief
     """What recrawl believes of them in the end."""
     told: tuple[FloatArray, FloatArray, FloatArray]
-    """The rate that recrawl rates says of each, and the ends of its 90 % interval, changes per second."""
+    """The rate that recrawl rates says of each, and the ends of its 90% interval, changes per second."""
     price: float | None
     """Seconds of freshness that a visit had to gain at the end: the threshold."""
     capture: DemoCapture
@@ -204,7 +204,7 @@ def _rows(result: DemoResult) -> list[tuple[str, str, str]]:
             f"{_percent(even.fresh.mean_fresh)} with uniform revisits",
         ),
         ("error of estimated rates", f"× {error.median_factor:.1f}", "median factor between estimate and truth"),
-        ("true rate in 90 % interval", _percent(covered), "of pages"),
+        ("true rate in 90% interval", _percent(covered), "of pages"),
         *_coverage_by_host(result),
         (
             "threshold (shadow price)",
@@ -249,7 +249,7 @@ def print_rates(result: DemoResult, console: Console) -> None:
     title = "\nTime between changes of some pages (×: the true value is outside the interval)"
     table = Table(title=title, title_justify="left", box=None)
     _, true_column, words_column = zip(*rows, strict=True)
-    others = [("true", max(map(len, true_column))), ("estimated, 90 % interval", max(map(len, words_column)))]
+    others = [("true", max(map(len, true_column))), ("estimated, 90% interval", max(map(len, words_column)))]
     room = console.width - sum(width for _, width in others) - 2 * (len(others) + 1)
     table.add_column("page", no_wrap=True, overflow="ellipsis", max_width=max(room, 12))
     for heading, width in others:
@@ -260,4 +260,4 @@ def print_rates(result: DemoResult, console: Console) -> None:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+    return f"{100 * share:.1f}%"

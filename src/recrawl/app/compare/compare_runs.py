@@ -280,11 +280,11 @@ class PolicyComparison:
         if more.low <= 1:
             return (
                 f"You use {self.in_use}. {visits}, no other policy is known to find more {self.what}: {best} would "
-                f"have found {more.mean - 1:+.0%}, which may be chance (95 %: {more.low - 1:+.0%} to "
+                f"have found {more.mean - 1:+.0%}, which may be chance (95%: {more.low - 1:+.0%} to "
                 f"{more.high - 1:+.0%}).{self._most_current()}"
             )
         text = f"You use {self.in_use}. {visits}, {best} would have found {more.mean - 1:.0%} more {self.what}"
-        return f"{text} (95 %: {more.low - 1:.0%} to {more.high - 1:.0%}).{self._most_current()}"
+        return f"{text} (95%: {more.low - 1:.0%} to {more.high - 1:.0%}).{self._most_current()}"
 
     def _none_of_the_others(self) -> str:
         others = len(self.usable()) - 1

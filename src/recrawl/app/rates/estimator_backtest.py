@@ -162,7 +162,7 @@ def table_rows(found: EstimatorComparison) -> list[tuple[str, ...]]:
     ]
 
 
-HEADINGS = ("", "estimator", "log loss", "95 %", "behind", "Brier", "95 % ", "calibration error")
+HEADINGS = ("", "estimator", "log loss", "95%", "behind", "Brier", "95% ", "calibration error")
 
 
 def rests_on(found: EstimatorComparison) -> str:

@@ -146,7 +146,7 @@ def table_rows(found: DiagnosisFindings) -> list[tuple[str, str, str]]:
                 f"{d.dispersion:.2f}",
                 f"1 for Poisson, above 1 for bursts, below 1 for regular changes; p = {d.p_dispersion:.3f}",
             ),
-            ("  pages in bursts", f"{alone[0]:.0%}", "tested one by one; 2.5 % expected for Poisson"),
+            ("  pages in bursts", f"{alone[0]:.0%}", "tested one by one; 2.5% expected for Poisson"),
             ("  regular pages", f"{alone[1]:.0%}", "the same"),
             ("intervals", f"{d.intervals:,}", "between one change of a page and its next"),
             (

@@ -103,7 +103,7 @@ def _print(found: PolicyComparison) -> None:
     from recrawl.cli.tables import print_table
 
     typer.echo(found.headline())
-    columns = ("policy", "caught", "95 %", "against yours", "current", "mean age", "delay", "in vain")
+    columns = ("policy", "caught", "95%", "against yours", "current", "mean age", "delay", "in vain")
     print_table(columns, found.rows(), right=columns[1:])
     typer.echo(found.note())
 

@@ -403,7 +403,7 @@ def tell_slots(asked: PlanningInputs, count: int, at_once: int, *, host: str | N
         (shown_time(begin), f"{pages:,}", f"{moved:,}", format_duration(middle), format_duration(high))
         for begin, pages, moved, middle, high in zip(*columns.values(), strict=True)
     ]
-    headings = ("hour from", "pages", "moved here", "takes", "at most (95 %)")
+    headings = ("hour from", "pages", "moved here", "takes", "at most (95%)")
     print_table(headings, shown, right=headings[1:])
     if unplaced:
         more = "1 more page falls due and fits" if unplaced == 1 else f"{unplaced:,} more pages fall due and fit"

@@ -51,7 +51,7 @@ def print_scores(scores: Sequence[ModelScore]) -> None:
         "all pages",
         "host",
         "expected/found",
-        "in 90 %",
+        "in 90%",
     )
     rows = []
     for one in scores:

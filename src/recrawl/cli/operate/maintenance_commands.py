@@ -330,7 +330,7 @@ def _print(found: Verification) -> None:
         f"in {counted(found.files, 'archive file')}, {size}."
         if found.sample is None
         else f"Read {found.sample.drawn:,} of {counted(found.sample.captures, 'capture')}, {_share(found)}. "
-        f"With 95 % confidence at most {found.sample.bound:.3%} of all captures are wrong."
+        f"With 95% confidence at most {found.sample.bound:.3%} of all captures are wrong."
     )
     errors, warnings = found.findings.left(Severity.ERROR), found.findings.left(Severity.WARNING)
     if errors or warnings:

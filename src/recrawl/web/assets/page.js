@@ -36,7 +36,7 @@
     switch (kind) {
       case "count": return Number(value).toLocaleString("en");
       case "number": return digits(Number(value));
-      case "share": return `${digits(100 * value)} %`;
+      case "share": return `${digits(100 * value)}%`;
       case "seconds": return duration(Number(value));
       case "time": return time(Number(value));
       case "yes": return value ? "yes" : "no";

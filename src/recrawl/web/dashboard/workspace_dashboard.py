@@ -61,7 +61,7 @@ def views(known: OverviewCaches) -> list[View]:
             "/",
             "/api/overview",
             "Overview",
-            "The state of the crawl: rate, due and late pages, budget and threshold, effect of 10 % more budget.",
+            "The state of the crawl: rate, due and late pages, budget and threshold, effect of 10% more budget.",
             lambda asked: answer(known, asked),
             "dashboard/overview.html",
             keys={

@@ -164,9 +164,9 @@ def _usual(what: str, counts: IntArray, start: FloatArray) -> str:
     worst = int(share.argmax())
     usual = float(np.median(share[share >= 0]))
     return (
-        f" Usually {100 * usual:.0f} % of the {what} observed again had changed; the most from "
+        f" Usually {100 * usual:.0f}% of the {what} observed again had changed; the most from "
         f"{when(float(start[worst]))} on: "
-        f"{100 * share[worst]:.0f} % of {int(judged[worst]):,}."
+        f"{100 * share[worst]:.0f}% of {int(judged[worst]):,}."
     )
 
 

@@ -178,7 +178,7 @@ def _whiskers(level: ChangeLevel) -> list[Figure]:
     few = len(order) < FEWEST_BARS
     place = np.arange(len(order)) + (0 if few else 1)
     days = [values[order] / DAY for values in (level.every, level.low, level.high)]
-    parts = [series("1/λ with 90 % interval", "whiskers", place, days[0], low=days[1], high=days[2], label=label)]
+    parts = [series("1/λ with 90% interval", "whiskers", place, days[0], low=days[1], high=days[2], label=label)]
     median = level.median[order] / DAY
     known = np.isfinite(median)
     if bool(known.any()):
@@ -189,7 +189,7 @@ def _whiskers(level: ChangeLevel) -> list[Figure]:
     across = axis("", "names", names=label) if few else axis(f"{level.name}s, by 1/λ")
     data = chart(across, axis("days", "log"), parts)
     some_of = f" {len(order):,} of {len(level.every):,}, evenly spread." if len(order) < len(level.every) else ""
-    words = f"Estimates with 90 % intervals.{some_of}"
+    words = f"Estimates with 90% intervals.{some_of}"
     return [Figure(f"intervals-{level.name}s", f"1/λ of each {level.name}", "chart", data, words)]
 
 
@@ -309,7 +309,7 @@ def _profile(name: str, title: str, names: list[str], found: CycleProfile) -> Fi
         series("steady", "line", place, np.ones(len(names)), colour="series-8", dashed=True),
     ]
     data = chart(axis("", "names", names=names), axis("times the mean", min=0), parts)
-    return Figure(f"rhythm-{name}", title, "chart", data, "With 90 % intervals.", height=260)
+    return Figure(f"rhythm-{name}", title, "chart", data, "With 90% intervals.", height=260)
 
 
 def _came_true(found: ChangeBehaviour) -> Section:
@@ -348,7 +348,7 @@ def _came_true(found: ChangeBehaviour) -> Section:
         "Predicted against observed",
         "chart",
         data,
-        "Groups with equal numbers of observations, with 90 % intervals.",
+        "Groups with equal numbers of observations, with 90% intervals.",
     )
     notes = [f"By the estimator “{found.estimator}”, with the data of each time only."]
     return Section(title, anchor, words, [figure], level=3, notes=notes)

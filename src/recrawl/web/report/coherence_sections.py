@@ -47,7 +47,7 @@ _NOTES = (
         "assumed."
     ),
     (
-        "Published figures, of other archives: at most 38.7 % of pages coherent, 17.9 % coherent and complete, mean "
+        "Published figures, of other archives: at most 38.7% of pages coherent, 17.9% coherent and complete, mean "
         "damage .13 to .16."
     ),
 )

@@ -148,7 +148,7 @@ def _words(pages: SitePages, tree: CollapsedTree) -> list[str]:
         lines = [f"{len(pages):,} pages, drawn as the tree in which they were discovered.{_folding(tree, drawn)}"]
     if len(pages) > drawn and (largest := int(tree.folded.max(initial=0))) * 4 > len(pages):
         lines.append(
-            f"The largest disc holds {counted(largest, 'page')}, {100 * largest / len(pages):.0f} % of all. What does "
+            f"The largest disc holds {counted(largest, 'page')}, {100 * largest / len(pages):.0f}% of all. What does "
             "not change can be captured less often, which saves visits for the rest."
         )
     if int(count[ChangeClass.UNSEEN]) == len(pages):
@@ -259,7 +259,7 @@ def _scatter_words(pages: SitePages, row: IntArray, directories: list[str]) -> l
     calm = np.flatnonzero(large & (share == 0))
     words = (
         f"Each dot is a page. The highest share of changed pages is in {directories[hot]}: "
-        f"{100 * share[hot]:.0f} % of {counted(int(count[hot]), 'page')}."
+        f"{100 * share[hot]:.0f}% of {counted(int(count[hot]), 'page')}."
     )
     if len(calm):
         names = [directories[one] for one in calm[:3].tolist()]
