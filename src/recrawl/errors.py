@@ -7,6 +7,7 @@
     │   ├── StoreMissingError  not made yet
     │   ├── StoreAwayError  out of reach for now
     │   └── DiskFullError
+    ├── StorageError    archive files elsewhere: object storage, or the server of another worker
     ├── FetchError      the remote side; becomes data (a failed visit) before it leaves ``fetch/``
     └── MissingExtraError   an optional library is not installed
 
@@ -101,6 +102,10 @@ class DiskFullError(StoreError):
 
     exit_code = ExitCode.DISK_FULL
     passing = True
+
+
+class StorageError(RecrawlError):
+    """Archive files that are kept elsewhere: out of reach, refused, or not what they were."""
 
 
 class FetchError(RecrawlError):

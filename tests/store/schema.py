@@ -342,6 +342,16 @@ imported = sa.Table(
     sa.Column("finished", sa.SmallInteger, nullable=False),
 )
 
+archive_file = sa.Table(
+    "archive_file",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("location", sa.Text, nullable=False),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("sha256", sa.LargeBinary, nullable=False),
+    sa.Column("uploaded", sa.Double, nullable=False),
+)
+
 memento = sa.Table(
     "memento",
     metadata,

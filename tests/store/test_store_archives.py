@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recrawl.model import Visits
+from recrawl.model.captures import UploadedFile
 from recrawl.store.store_values import CaptureColumns, CaptureRecord, ClaimColumns, ImportMark, MementoState
 
 
@@ -54,6 +55,19 @@ def test_captures_and_mark_are_one_transaction(store):
     store.set_import_mark(done)
     assert store.import_mark("a.cdx") == done
     assert store.import_mark("b.cdx") is None
+
+
+def test_uploads_of_archive_files_are_recorded_by_name(store):
+    first = UploadedFile("a.warc.gz", "s3://bucket/one/", 1 << 40, bytes(32), 1.5)
+    other = UploadedFile("b.warc.gz", "s3://bucket/one/", 5, b"\xff" * 32, 2.5)
+    store.record_upload(other)
+    store.record_upload(first)
+    assert store.uploaded_file("a.warc.gz") == first
+    assert store.uploaded_file("c.warc.gz") is None
+    assert store.uploaded_files() == [first, other]
+    moved = first._replace(location="s3://other/")
+    store.record_upload(moved)
+    assert store.uploaded_files() == [moved, other]
 
 
 def test_claims_are_kept_beside_the_truth(store):

@@ -26,7 +26,7 @@ from recrawl.crawl.worker.crawl_worker import StopReason
 from recrawl.crawl.worker.event_loop import in_thread
 from recrawl.crawl.worker.lease_pool import GRACE
 from recrawl.crawl.worker.outages import StorageBackoff
-from recrawl.errors import DiskFullError, StoreError
+from recrawl.errors import DiskFullError, RecrawlError, StoreError, require
 from recrawl.model import ANSWERED, Verdict
 from recrawl.model.plurals import counted
 from recrawl.model.visits import NOT_ALLOWED
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.crawl.clock import RealClock
     from recrawl.crawl.control.metrics import CrawlStats, StatsCollector
+    from recrawl.crawl.maintenance.archive_upload import UploadThread
     from recrawl.crawl.visit.scope import WorkspaceScope
     from recrawl.crawl.visit.visit_machine import VisitDone
     from recrawl.crawl.worker.crawl_worker import CrawlWorker
@@ -217,6 +218,7 @@ class CrawlRun:
         self._stopped = False
         self._running: asyncio.Task[object] | None = None
         self._worker = worker_name()
+        self._uploads: UploadThread | None = None
         self._tally = RunCounts()
         self._start = RunStart(place, clock, term, self._worker, self._show.say)
 
@@ -265,7 +267,10 @@ class CrawlRun:
         from recrawl.app.monitoring import Monitoring
 
         drivers, start = self._drivers, self._start
-        with Monitoring(self._place, self._worker, self._clock, self._show.say) as monitoring:
+        with (
+            Monitoring(self._place, self._worker, self._clock, self._show.say) as monitoring,
+            _uploads(self._place, self._clock, self._show.say) as self._uploads,
+        ):
             while True:
                 drivers.clear()
                 monitoring.starting()
@@ -351,6 +356,8 @@ class CrawlRun:
                 try:
                     await driver.get_ready(start.end(), ready.tell)
                     ready.stop()
+                    if (uploads := self._uploads) is not None:
+                        takers[0].waiting = lambda: uploads.waiting
                     monitoring.ready(driver, takers[0])
                     start.over()
                     end = start.end()
@@ -390,6 +397,29 @@ class CrawlRun:
     def _tell_error_before(self) -> None:
         """Print that an error ended a run before its first visit."""
         self._show.say("Ended by an error before the first visit; how many pages are due is not known.")
+
+
+@contextmanager
+def _uploads(place: Workspace, clock: RealClock, say: Callable[[str], None]) -> Iterator[UploadThread | None]:
+    """Upload closed WARC files beside the run, if the settings name an object storage."""
+    from recrawl.crawl.maintenance.archive_upload import ArchiveUploader, uploads_meanwhile
+
+    options = place.archive.options
+    if options is None or not options.upload:
+        yield None
+        return
+    require("obstore", "s3")
+
+    def failed(error: RecrawlError) -> None:
+        say(f"WARC files are not uploaded for now; the crawl goes on. {error}")
+        with LogFile(place.folder / LOG, clock) as file:
+            JsonLinesLog(file, clock).event("storage", "uploads failed", level="warn", details={"error": str(error)})
+
+    with uploads_meanwhile(ArchiveUploader(place.warc, options, clock.now), place.open_store, failed) as thread:
+        yield thread
+    if thread is not None and thread.waiting.files:
+        files = counted(thread.waiting.files, "WARC file")
+        say(f"{files} not uploaded yet. The next run goes on, or: {command_in(place.folder, 'upload')}")
 
 
 _LOOK_EVERY = 1.0

@@ -184,6 +184,8 @@ class CrawlActivity:
     disk_free: int
     """Bytes."""
     archive_bytes: int
+    not_uploaded: dict[str, int]
+    """Closed WARC files of this workspace that are not in object storage yet: ``files`` and ``bytes``."""
 
 
 def work_facts(place: Workspace, store: Store, now: float) -> CrawlActivity:
@@ -216,6 +218,7 @@ def work_facts(place: Workspace, store: Store, now: float) -> CrawlActivity:
         ],
         disk_free=shutil.disk_usage(place.folder).free,
         archive_bytes=sum(file.stat().st_size for file in place.warc.glob("*") if file.is_file()),
+        not_uploaded=_not_uploaded(place, store, now),
     )
 
 
@@ -228,6 +231,14 @@ def _budget_left(store: Store, workers: list[RegisteredWorker], schedule: Schedu
     made = store.observations(since=now - memory(budget, schedule.burst))
     asked = made.time[(made.outcome != Outcome.REFUSED) & (made.time <= now)]
     return replayed(budget, schedule.burst, asked, now).left(now)
+
+
+def _not_uploaded(place: Workspace, store: Store, now: float) -> dict[str, int]:
+    from recrawl.crawl.maintenance.archive_upload import ArchiveUploader
+
+    options = place.archive.options
+    waiting = [] if options is None else ArchiveUploader(place.warc, options, lambda: now).waiting(store)
+    return {"files": len(waiting), "bytes": sum(path.stat().st_size for path in waiting if path.exists())}
 
 
 def work_rows(work: CrawlActivity, now: float) -> list[tuple[str, str]]:
@@ -246,8 +257,16 @@ def work_rows(work: CrawlActivity, now: float) -> list[tuple[str, str]]:
         ("paused", _paused(work)),
         ("limits", ", ".join(f"{key}={text}" for key, text in work.limits.items()) or "none besides the settings"),
         ("disk", f"{shown_size(work.disk_free)} free; archive files take {shown_size(work.archive_bytes)}"),
+        *_uploads(work.not_uploaded),
         *(("failing", f"{one['url']}: {one['meaning']}, {one['tries']} in a row") for one in work.failing),
     ]
+
+
+def _uploads(waiting: dict[str, int]) -> list[tuple[str, str]]:
+    if not waiting["files"]:
+        return []
+    files = counted(waiting["files"], "WARC file")
+    return [("uploads", f"{files}, {shown_size(waiting['bytes'])}, not in object storage yet; a run uploads them")]
 
 
 def _orphaned(place: Workspace, store: ScheduleStore, alive: set[str]) -> dict[str, int]:

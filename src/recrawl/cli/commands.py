@@ -110,6 +110,7 @@ COMMAND_SPECS = (
     CommandSpec(
         "export", "collect.export_command:export", "Export visits, histories, indexes or archives for other tools."
     ),
+    CommandSpec("upload", "operate.maintenance_commands:upload", "Upload closed WARC files to object storage."),
     CommandSpec(
         "verify",
         "operate.maintenance_commands:verify",

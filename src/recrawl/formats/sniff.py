@@ -7,9 +7,13 @@ import re
 import zipfile
 import zlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from recrawl.errors import InputError
 from recrawl.formats.wacz import PACKAGE
+
+if TYPE_CHECKING:
+    from recrawl.formats.warc.archive_folder import ArchivePath
 
 HEAD = 65_536
 """Bytes looked at, after unpacking."""
@@ -72,13 +76,13 @@ _BY_HEAD: tuple[tuple[re.Pattern[bytes], SourceFormat], ...] = tuple(
 )
 
 
-def sniff(path: Path) -> SourceFormat:
+def sniff(path: ArchivePath) -> SourceFormat:
     """What this file or folder is.
 
     Raises:
         InputError: it is not there or cannot be read.
     """
-    if path.is_dir():
+    if isinstance(path, Path) and path.is_dir():
         return _folder(path)
     try:
         with path.open("rb") as file:
@@ -86,7 +90,8 @@ def sniff(path: Path) -> SourceFormat:
     except OSError as error:
         raise InputError(f"it cannot be read ({error.strerror})", "Check the path.", source=str(path)) from error
     what = sniff_bytes(head, path.name)
-    return _zip(path) if what is SourceFormat.WACZ and head.startswith(_ZIP) else what
+    is_zip = what is SourceFormat.WACZ and head.startswith(_ZIP)
+    return _zip(path) if is_zip and isinstance(path, Path) else what
 
 
 def _zip(path: Path) -> SourceFormat:

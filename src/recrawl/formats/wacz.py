@@ -35,6 +35,8 @@ from recrawl.formats.atomic_files import FULL, complete_file, unfinished_file
 from recrawl.formats.cdx.line_blocks import read_blocks
 from recrawl.formats.columnar.capture_batches import ReadReport
 from recrawl.formats.dates import w3c_time
+from recrawl.formats.warc.archive_folder import ArchivePath
+from recrawl.formats.warc.archive_stream import OpenArchive, size_of
 from recrawl.time import to_iso
 
 
@@ -461,7 +463,7 @@ class WaczInfo:
 
 def write_wacz(  # noqa: PLR0913 - the parts of a package, and who is told
     path: Path,
-    warcs: Mapping[str, Path] | Iterable[Path],
+    warcs: Mapping[str, ArchivePath] | Iterable[ArchivePath],
     cdxj: Iterable[bytes],
     pages: Iterable[WaczPage],
     info: WaczInfo,
@@ -496,7 +498,7 @@ class _Packer:
 
     def pack(
         self,
-        warcs: dict[str, Path],
+        warcs: dict[str, ArchivePath],
         cdxj: Iterable[bytes],
         pages: Iterable[WaczPage],
         documents: Mapping[str, bytes],
@@ -504,7 +506,7 @@ class _Packer:
     ) -> None:
         for name, warc in warcs.items():
             with _readable(warc) as stream:
-                size = os.fstat(stream.fileno()).st_size
+                size = size_of(stream)
                 pieces = _pieces(stream, size, warc, self._progress)
                 self._add(f"archive/{name}", pieces, stored=True, size=size)
         with TemporaryFile(dir=self._scratch) as small:
@@ -572,9 +574,9 @@ def _announced(size: int) -> int:
     return size if size > zipfile.ZIP64_LIMIT else min(size, zipfile.ZIP64_LIMIT // 2)
 
 
-def _named(warcs: Mapping[str, Path] | Iterable[Path]) -> dict[str, Path]:
+def _named(warcs: Mapping[str, ArchivePath] | Iterable[ArchivePath]) -> dict[str, ArchivePath]:
     pairs = warcs.items() if isinstance(warcs, Mapping) else ((warc.name, warc) for warc in warcs)
-    named: dict[str, Path] = {}
+    named: dict[str, ArchivePath] = {}
     for name, warc in pairs:
         if not name.endswith((".warc", ".warc.gz")):
             raise InputError(
@@ -591,7 +593,7 @@ def _named(warcs: Mapping[str, Path] | Iterable[Path]) -> dict[str, Path]:
 
 
 @contextmanager
-def _readable(warc: Path) -> Iterator[BinaryIO]:
+def _readable(warc: ArchivePath) -> Iterator[OpenArchive]:
     try:
         stream = warc.open("rb")
     except OSError as error:
@@ -600,11 +602,11 @@ def _readable(warc: Path) -> Iterator[BinaryIO]:
         yield stream
 
 
-def _unreadable(warc: Path, error: OSError) -> InputError:
+def _unreadable(warc: ArchivePath, error: OSError) -> InputError:
     return InputError(f"it cannot be read ({error.strerror})", "Check the path.", source=str(warc))
 
 
-def _pieces(stream: BinaryIO, size: int, warc: Path, progress: Callable[[int], None]) -> Iterator[bytes]:
+def _pieces(stream: OpenArchive, size: int, warc: ArchivePath, progress: Callable[[int], None]) -> Iterator[bytes]:
     """As many bytes as the file had when it was opened: it may still grow."""
     left = size
     while left:

@@ -178,6 +178,19 @@ class EmbeddedResources(NamedTuple):
     """Whether there is more than is read of one page."""
 
 
+class UploadedFile(NamedTuple):
+    """An archive file that is in object storage, complete and checked."""
+
+    name: str
+    location: str
+    """URL of the folder that it is in, with a slash at the end."""
+    size: int
+    """Bytes."""
+    sha256: bytes
+    uploaded: float
+    """When it was checked there, seconds since the epoch."""
+
+
 @dataclass(frozen=True, slots=True)
 class CapturePlan:
     """Slots of a whole-site capture; slot s happens at ``start + s * delay`` (SHARC ch. 4 and 5)."""

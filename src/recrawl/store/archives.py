@@ -10,6 +10,7 @@ import numpy as np
 
 from recrawl.model import BoolArray, FloatArray, IntArray
 from recrawl.model.arrays import order_by, starts_of_runs, times_known
+from recrawl.model.captures import UploadedFile
 from recrawl.store import history
 from recrawl.store.engine.database import Column, DatabaseSession
 from recrawl.store.engine.statements import LISTED, LOCATED, NO_STATUS, OURS, RANKS, SHA1_BYTES
@@ -296,6 +297,12 @@ def mark_of(session: DatabaseSession, source: str) -> ImportMark | None:
         return None
     source, fingerprint, position, accepted, skipped, broken, finished = rows[0]
     return ImportMark(source, fingerprint, position, accepted, skipped, broken, bool(finished))
+
+
+def record_upload(session: DatabaseSession, file: UploadedFile) -> None:
+    """Record that an archive file is in object storage."""
+    numbers = np.array([file.size]), np.array([file.uploaded])
+    session.apply(session.statements.set_upload, [file.name], [file.location], numbers[0], [file.sha256], numbers[1])
 
 
 _NOBODY = ("", 0.0)

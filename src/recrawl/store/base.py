@@ -28,7 +28,7 @@ from recrawl.model import (
     Validators,
     Visits,
 )
-from recrawl.model.captures import RobotsCopies, RobotsCopy
+from recrawl.model.captures import RobotsCopies, RobotsCopy, UploadedFile
 from recrawl.store.browse import HostCounts, PageQuery, PageRows
 from recrawl.store.coordination import Coordination
 from recrawl.store.recording import AheadOfClock, MisdatedVisits
@@ -702,6 +702,18 @@ class CaptureIndex(PageTable, Protocol):
 
     def import_sources(self) -> list[str]:
         """Every source that was ever read, sorted: paths of files, URLs, and uploads."""
+        ...
+
+    def record_upload(self, file: UploadedFile) -> None:
+        """Record that an archive file is in object storage, replacing what was recorded of it."""
+        ...
+
+    def uploaded_file(self, name: str) -> UploadedFile | None:
+        """Where an archive file was uploaded to; ``None`` if nowhere."""
+        ...
+
+    def uploaded_files(self) -> list[UploadedFile]:
+        """Every uploaded archive file, by name."""
         ...
 
     def captures_between(

@@ -14,7 +14,6 @@ from __future__ import annotations
 import enum
 import hashlib
 import json
-import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -33,18 +32,19 @@ from recrawl.formats.columnar.capture_batches import NO_SIZE, ReadReport
 from recrawl.formats.dates import w3c_time
 from recrawl.formats.sniff import SourceFormat, sniff
 from recrawl.formats.wacz import WaczInfo, WaczPage, write_wacz
-from recrawl.formats.warc.archive_stream import GZIP
+from recrawl.formats.warc.archive_folder import ArchiveFolder, ArchivePath
+from recrawl.formats.warc.archive_stream import GZIP, pread
 from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into, may_be_read
 from recrawl.formats.warc.warc_check import OPEN
 from recrawl.formats.warc.warc_reader import index_warc, opened
 from recrawl.formats.warc.warc_stream import PLAIN, ReadWindow, fastwarc, magic_of, records
 from recrawl.model.plurals import counted
-from recrawl.store.base import HistoryStore, Store
+from recrawl.store.base import CaptureIndex, HistoryStore, Store
 from recrawl.transfer.composite_reader import composite_facts, composites_of
 from recrawl.transfer.exporter import capture_files
 
 
-def is_common(path: Path) -> bool:
+def is_common(path: ArchivePath) -> bool:
     """Whether a WARC file is packed as every tool reads it: not at all, or each record in a gzip member of its own.
 
     zstd and LZ4 are for few tools, and of one long stream of gzip nothing can be read alone. Looks at two records.
@@ -53,11 +53,11 @@ def is_common(path: Path) -> bool:
         magic = magic_of(file)
         if magic == GZIP:
             places = [at for _, at in islice(records(ReadWindow(file), str(path), ReadReport()), 2)]
-            return all(at > 0 and os.pread(file.fileno(), len(GZIP), at) == GZIP for at in places[1:])
+            return all(at > 0 and pread(file, len(GZIP), at) == GZIP for at in places[1:])
         return magic == PLAIN
 
 
-def repack(path: Path, target: BinaryIO, report: ReadReport) -> int:
+def repack(path: ArchivePath, target: BinaryIO, report: ReadReport) -> int:
     """Write all records of a file anew, each in a gzip member; returns how many.
 
     Blocks and the fields of records stay as they are. Memory does not grow with the file.
@@ -94,7 +94,7 @@ class FileLocation(enum.StrEnum):
 class ArchiveFile:
     """One file with captures."""
 
-    path: Path
+    path: ArchivePath
     name: str
     """What an index calls it."""
     ours: bool = True
@@ -107,7 +107,7 @@ class ArchiveFile:
     def where(self) -> FileLocation:
         """Whether it can be read. Reads its first bytes, once."""
         if self._where is None:
-            away = FileLocation.UNNAMED if has_file(self.path) else FileLocation.MISSING
+            away = FileLocation.UNNAMED if self.path.is_file() else FileLocation.MISSING
             self._where = whereabouts(self.path) if self.ours else away
         return self._where
 
@@ -115,9 +115,10 @@ class ArchiveFile:
 class ArchiveFiles:
     """The files of a workspace's captures, each with a name of its own. Grows with files, not with captures."""
 
-    def __init__(self, warc_folder: Path, is_imported: Callable[[str], bool]) -> None:
+    def __init__(self, warc: Path | ArchiveFolder, is_imported: Callable[[str], bool]) -> None:
         """Files outside the folder are read only if they were imported by their own name."""
-        self._folder = warc_folder.resolve()
+        self._files = ArchiveFolder(warc) if isinstance(warc, Path) else warc
+        self._folder = self._files.path.resolve()
         self._is_imported = is_imported
         self._by_text: dict[str, ArchiveFile] = {}
         self._by_path: dict[Path, ArchiveFile] = {}
@@ -139,6 +140,11 @@ class ArchiveFiles:
             if path.name.endswith((".warc", ".warc.gz")):
                 self._find(path.name)
 
+    def add_uploaded(self, store: CaptureIndex) -> None:
+        """Add all files in object storage, also those without captures."""
+        for file in store.uploaded_files():
+            self._find(file.name)
+
     def __iter__(self) -> Iterator[ArchiveFile]:
         """All files met so far, in the order of their paths."""
         return iter([self._by_path[path] for path in sorted(self._by_path)])
@@ -158,7 +164,9 @@ class ArchiveFiles:
         if path not in self._by_path:
             name = plain_name(path) if given.is_absolute() else text
             ours = path.is_relative_to(self._folder) or may_be_read(self._folder, text, self._is_imported)
-            self._by_path[path] = ArchiveFile(path, self._names.take(name, path), ours)
+            is_local = has_file(path) or not ours or has_file(path.with_name(path.name + OPEN))
+            remote = None if is_local else self._files.remote(text)
+            self._by_path[path] = ArchiveFile(remote or path, self._names.take(name, path), ours)
         return self._by_text.setdefault(text, self._by_path[path])
 
 
@@ -184,7 +192,7 @@ class UniqueNames:
         return name
 
 
-def plain_name(path: Path) -> str:
+def plain_name(path: ArchivePath) -> str:
     """The last part of a path in characters that every index, package and file system takes.
 
     >>> plain_name(Path("/data/my crawl (2).warc.gz"))
@@ -193,7 +201,7 @@ def plain_name(path: Path) -> str:
     return _UNSAFE.sub("_", path.name).lstrip(".-") or "archive"
 
 
-def packed_name(path: Path) -> str:
+def packed_name(path: ArchivePath) -> str:
     """The same, with the ending that packages want: ``.warc`` if nothing in the file is packed, else ``.warc.gz``.
 
     The file is :attr:`FileLocation.HERE`.
@@ -203,9 +211,9 @@ def packed_name(path: Path) -> str:
     return _stem(plain_name(path)) + ending
 
 
-def whereabouts(path: Path) -> FileLocation:
+def whereabouts(path: ArchivePath) -> FileLocation:
     """Whether a WARC file lies at a path."""
-    if not has_file(path):
+    if isinstance(path, Path) and not has_file(path):
         is_open = has_file(path.with_name(path.name + OPEN))
         return FileLocation.OPEN if is_open else FileLocation.MISSING
     try:
@@ -256,7 +264,7 @@ class PackResult:
 
 def pack(  # noqa: PLR0913 - from where, into what, and who is told
     store: Store,
-    warc_folder: Path,
+    warc_folder: Path | ArchiveFolder,
     target: Path,
     info: WaczInfo,
     *,
@@ -275,14 +283,15 @@ def pack(  # noqa: PLR0913 - from where, into what, and who is told
         InputError: there is no WARC file, or one cannot be read.
         DiskFullError: there is no room; nothing is left behind.
     """
-    files = ArchiveFiles(warc_folder, imported_into(store))
+    folder = ArchiveFolder.of(warc_folder, store)
+    files = ArchiveFiles(folder, imported_into(store))
     for name in capture_files(store, lambda done, all_: progress("pages looked through", done, all_)):
         files.name_of(name)
     files.add_workspace()
+    files.add_uploaded(store)
     names = UniqueNames()
-    warcs = {
-        names.take(packed_name(file.path), file.path): file.path for file in files if file.where is FileLocation.HERE
-    }
+    here = [file.path for file in files if file.where is FileLocation.HERE]
+    warcs: dict[str, ArchivePath] = {names.take(packed_name(path), Path(str(path))): path for path in here}
     captures = sum(file.captures for file in files if file.where is FileLocation.HERE)
     packed = PackResult(len(warcs), captures, elsewhere=files.elsewhere())
     if not warcs:
@@ -290,7 +299,7 @@ def pack(  # noqa: PLR0913 - from where, into what, and who is told
             "There is no WARC file at hand to pack." + "".join(f" {said}." for said in sentences(packed)),
             "Crawl something, or import WARC files.",
         )
-    archived = ArchivedBytes(warc_folder, imported_into(store))
+    archived = ArchivedBytes(folder, imported_into(store))
     documents = stated(store) | {COMPOSITES: _composites(store, archived)}
     with (
         told(target),
@@ -348,20 +357,20 @@ class _RunningPack:
         self.tell(self.total)
 
 
-def _repack_odd(warcs: dict[str, Path], shelf: Path, report: ReadReport, progress: Progress) -> int:
+def _repack_odd(warcs: dict[str, ArchivePath], shelf: Path, report: ReadReport, progress: Progress) -> int:
     """Put copies that every tool reads in the place of files that few do; how many."""
     odd = {name: path for name, path in warcs.items() if not is_common(path)}
     for number, (name, path) in enumerate(odd.items()):
         progress("files repacked", number, len(odd))
-        warcs[name] = shelf / name
-        with warcs[name].open("wb") as copy:
+        warcs[name] = copied = shelf / name
+        with copied.open("wb") as copy:
             repack(path, copy, report)
         progress("files repacked", number + 1, len(odd))
     return len(odd)
 
 
 def _indexed(
-    warcs: dict[str, Path], report: ReadReport, packed: PackResult, progress: Callable[[int], None]
+    warcs: dict[str, ArchivePath], report: ReadReport, packed: PackResult, progress: Callable[[int], None]
 ) -> Iterator[Any]:
     """The captures of all files under the names they get, without those that cannot be read alone."""
     pa, pc = require("pyarrow", "columns"), require("pyarrow.compute", "columns")

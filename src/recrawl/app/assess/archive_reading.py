@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from recrawl.app.progress import ProgressBars
     from recrawl.app.workspace.settings import Settings
     from recrawl.app.workspace.workspace import Workspace
+    from recrawl.formats.warc.archive_folder import ArchiveFolder
     from recrawl.model import IntArray
     from recrawl.store.base import Store
     from recrawl.transfer.import_sources import SourceResult
@@ -250,7 +251,7 @@ def workspace_store(place: Workspace, bar: ProgressBars) -> Iterator[Store]:
             if judged:
                 known = store.pages().id
                 captured = known[store.capture_counts(known) > 0]
-                _read_bytes(store, place.warc, place.configuration.settings, None, bar, errors, captured)
+                _read_bytes(store, place.archive, place.configuration.settings, None, bar, errors, captured)
             yield store
 
 
@@ -264,12 +265,12 @@ def judge_all_parts(place: Workspace, store: Store, host: int) -> int:
     mine = known.id[known.host == host]
     captured = mine[store.capture_counts(mine) > 0]
     with bars() as bar, ImportErrors(place.reports / "noise-reset-errors.jsonl") as errors:
-        return _read_bytes(store, place.warc, off, None, bar, errors, captured)
+        return _read_bytes(store, place.archive, off, None, bar, errors, captured)
 
 
 def _read_bytes(  # noqa: PLR0913, PLR0917 - what is read, where from, how, and the progress callback
     store: Store,
-    warc: Path,
+    warc: Path | ArchiveFolder,
     settings: Settings,
     merge_within: float | None,
     bar: ProgressBars,
@@ -281,11 +282,11 @@ def _read_bytes(  # noqa: PLR0913, PLR0917 - what is read, where from, how, and 
     With ``merge_within`` ``None``, captures are visits if they are visits in the store.
     """
     from recrawl.app.workspace.workspace_wiring import detector_named
-    from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
+    from recrawl.formats.warc.archived_bytes import ArchivedBytes
     from recrawl.parse.parse_pool import new_parse_pool
     from recrawl.transfer.payload_classifier import PayloadClassifier
 
-    archived = ArchivedBytes(warc, imported_into(store))
+    archived = ArchivedBytes.of(warc, store)
     if pages is None:
         pages = store.unread([file for file in store.unread_files() if archived.has(file)])
     task = bar.add_task("pages compared by content", total=len(pages))

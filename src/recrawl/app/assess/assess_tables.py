@@ -21,7 +21,8 @@ from recrawl.assess.site_structure import ChangeClass, CollapsedTree, collapse, 
 from recrawl.errors import require
 from recrawl.formats.atomic_files import complete_file
 from recrawl.formats.graphml import write_graphml
-from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
+from recrawl.formats.warc.archive_folder import ArchiveFolder
+from recrawl.formats.warc.archived_bytes import ArchivedBytes
 from recrawl.model import AnyArray, BoolArray, FloatArray, IntArray
 from recrawl.model.plurals import counted
 from recrawl.store.base import HistoryStore
@@ -36,11 +37,13 @@ if TYPE_CHECKING:
 NOT_KNOWN = "Composite coherence (whether pages existed as shown, with their page requisites) is not known: "
 
 
-def composed_in(store: Store, pages: IntArray, folder: Path | None, most: int = MOST_PAGES) -> CompositeFindings | None:
+def composed_in(
+    store: Store, pages: IntArray, folder: Path | ArchiveFolder | None, most: int = MOST_PAGES
+) -> CompositeFindings | None:
     """The pages of a store whose archive files lie in a folder; ``None`` if nothing is known, or there is no folder."""
     if folder is None:
         return None
-    return composites_of(store, pages, ArchivedBytes(folder, imported_into(store)), most)
+    return composites_of(store, pages, ArchivedBytes.of(folder, store), most)
 
 
 def composite_words(composed: CompositeFindings | None) -> list[str]:

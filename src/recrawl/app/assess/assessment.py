@@ -29,7 +29,8 @@ from recrawl.assess.site_structure import ROOT, ExpectedByObservation, SubSites,
 from recrawl.detect.noise.archive_noise import NoisePartReport
 from recrawl.errors import InputError
 from recrawl.estimate.estimators import DEFAULT
-from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
+from recrawl.formats.warc.archive_folder import ArchiveFolder
+from recrawl.formats.warc.archived_bytes import ArchivedBytes
 from recrawl.model import ANSWERED, Belief, BoolArray, FloatArray, IntArray, Outcome
 from recrawl.store.archived_copies import readable_copies
 from recrawl.store.base import CaptureIndex, HistoryStore, Store
@@ -135,7 +136,7 @@ class AssessmentQuestion:
     """Only these pages, by id, ascending; by default all."""
     expected: Expected | None = None
     """The predictions of the trained model, if there is one, as in ``recrawl rates``."""
-    warc: Path | None = None
+    warc: Path | ArchiveFolder | None = None
     """Where archive files without a folder in their names lie; ``None`` if no bytes are to be read: nothing is proved
     then."""
 
@@ -253,13 +254,13 @@ def answer(store: Store, asked: AssessmentQuestion) -> ArchiveAssessment:
 
 
 def _readable(
-    store: Store, observations: Observations, seen: SelectedCopies, together: JointValidity, warc: Path
+    store: Store, observations: Observations, seen: SelectedCopies, together: JointValidity, warc: Path | ArchiveFolder
 ) -> BoolArray:
     """Of which pages the bytes of what is shown can be read, as far as a statement depends on it; else false."""
     there = seen.there()
     every = bool((together.inside | ~there).all())
     asked = np.flatnonzero(there if every else seen.covered())
-    archived = ArchivedBytes(warc, imported_into(store))
+    archived = ArchivedBytes.of(warc, store)
     head = partial(archived.read, max_body=0)
     found = np.zeros(len(there), np.bool_)
     found[asked] = readable_copies(head, store, observations.page[asked], seen.first[asked], seen.time[asked])

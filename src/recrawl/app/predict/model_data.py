@@ -313,14 +313,14 @@ def _evidence(place: Workspace, store: Store, as_of: float) -> FeatureEvidence:
     The discovery time of unscheduled pages is ignored: an import stores one time for many of them.
     """
     from recrawl.app.progress import bar
-    from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
+    from recrawl.formats.warc.archived_bytes import ArchivedBytes
     from recrawl.transfer.page_contents import observations_before, page_evidence
 
     pages = store.pages()
     order = np.argsort(pages.id)
     ids, wanted = pages.id[order], (pages.importance > 0)[order]
     urls = dict(zip(ids.tolist(), store.urls(ids), strict=True))
-    archived = ArchivedBytes(place.warc, imported_into(store))
+    archived = ArchivedBytes.of(place.archive, store)
     with bar("copies of pages", len(ids)) as advance:
 
         def progress(done: int) -> None:

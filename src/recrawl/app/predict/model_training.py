@@ -69,12 +69,12 @@ def sights(place: Workspace, store: Store, page: IntArray, first: FloatArray, ur
     """The features of pages at their first visit, from the archive of the workspace; with a progress bar."""
     from recrawl.app.predict.model_data import content_reader
     from recrawl.app.progress import bars
-    from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
+    from recrawl.formats.warc.archived_bytes import ArchivedBytes
     from recrawl.transfer.page_contents import first_observations
 
     with bars() as bar:
         task = bar.add_task("first copies of pages", total=len(page))
-        archived = ArchivedBytes(place.warc, imported_into(store))
+        archived = ArchivedBytes.of(place.archive, store)
         with content_reader(place) as content_of:
             observations = first_observations(
                 store, archived.read, page, first, lambda done: bar.advance(task, done), content_of=content_of

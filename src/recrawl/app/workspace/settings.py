@@ -17,8 +17,11 @@ from recrawl.errors import ConfigError
 from recrawl.time import DAY, HOUR, MINUTE, parse_duration
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from recrawl.crawl.visit.scope import ScopeRules
     from recrawl.detect import ChangeCriteria
+    from recrawl.formats.warc.archive_folder import StorageOptions
     from recrawl.parse.parse_pool import ParseLimits
 
 
@@ -124,6 +127,30 @@ NUMBER = SettingKind("number", _read_number, lambda value: f"{value:.12g}")
 COUNT = SettingKind("whole number", _read_count, str)
 VISITS = SettingKind("visits a day", _read_visits_a_day, lambda value: f"{value:.12g}")
 SHARE = SettingKind("share", _read_share, lambda value: f"{value:.12g}")
+
+
+_ALWAYS = "always"
+
+
+def _read_keep(raw: object) -> Value:
+    return _ALWAYS if raw == _ALWAYS else write_duration(float(_read_duration(raw)))
+
+
+KEEP = SettingKind("duration | always", _read_keep, str)
+
+
+def _location(*, s3: bool = False) -> SettingKind:
+    """Locations of archive files; with ``s3`` a single one of object storage."""
+
+    def read(raw: object) -> Value:
+        from recrawl.formats.warc.archive_folder import locations_of
+
+        found = locations_of(str(_read_text(raw)))
+        if s3 and (len(found) > 1 or not all(one.startswith("s3://") for one in found)):
+            raise ConfigError(f"{raw!r} is no object storage.", "Write s3://bucket/prefix.")
+        return " ".join(found)
+
+    return SettingKind("location" if s3 else "locations", read, _write_text)
 
 
 def one_of(*choices: str) -> SettingKind:
@@ -557,6 +584,43 @@ class ArchiveSettings:
         "captures only, "
         "or pages to revisit.",
     )
+    storage: str = _setting(
+        "",
+        _location(s3=True),
+        "Object storage that closed WARC files are uploaded to: s3://bucket/prefix. Empty for none.",
+    )
+    storage_endpoint: str = _setting(
+        "", TEXT, "URL of the S3 API, for example https://s3.example.org. Empty for AWS or AWS_ENDPOINT_URL."
+    )
+    storage_region: str = _setting("", TEXT, "Region of the bucket. Empty for AWS_REGION or the files of AWS.")
+    keep_local: str = _setting(
+        "always",
+        KEEP,
+        "Time for which an uploaded WARC file stays in the folder warc/, too: a duration, or always.",
+    )
+    cache_size: int = _setting(
+        1_000_000_000, COUNT, "Maximum size in bytes of the folder cache/, for parts of WARC files that are elsewhere."
+    )
+    locations: str = _setting(
+        "",
+        _location(),
+        "Further places of WARC files, separated by spaces: s3://bucket/prefix, or http(s)://host:port/warc of the "
+        "recrawl serve of another worker (token in RECRAWL_PEER_TOKEN).",
+    )
+
+    def storage_options(self, cache: Path) -> StorageOptions:
+        """Where archive files are besides ``warc/``; what is read of them is kept in the folder ``cache``."""
+        from recrawl.formats.warc.archive_folder import StorageOptions, locations_of
+        from recrawl.formats.warc.archive_storage import S3Options
+
+        return StorageOptions(
+            self.storage,
+            locations_of(self.locations),
+            S3Options(self.storage_endpoint, self.storage_region),
+            cache,
+            self.cache_size,
+            None if self.keep_local == _ALWAYS else parse_duration(self.keep_local),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from recrawl.errors import ConfigError, InputError, StoreMissingError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from recrawl.formats.warc.archive_folder import ArchiveFolder
     from recrawl.store.base import ScheduleStore, Store
 
 
@@ -39,6 +40,13 @@ class Workspace:
     def warc(self) -> Path:
         """Where archive files go."""
         return self.folder / "warc"
+
+    @property
+    def archive(self) -> ArchiveFolder:
+        """Archive files, wherever they are."""
+        from recrawl.formats.warc.archive_folder import ArchiveFolder
+
+        return ArchiveFolder(self.warc, self.configuration.settings.archive.storage_options(self.folder / "cache"))
 
     @property
     def schedule_state(self) -> Path:

@@ -64,13 +64,13 @@ def explain(  # noqa: PLR0913 - one argument an option
     """
     from recrawl.app.rates.rates_table import moment
     from recrawl.cli.tables import print_json
-    from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
+    from recrawl.formats.warc.archived_bytes import ArchivedBytes
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
     standards = place.configuration.settings.detect.standards()
     with place.open_store() as store:
         page = page_named(store, url)
-        archived = ArchivedBytes(place.warc, imported_into(store))
+        archived = ArchivedBytes.of(place.archive, store)
         story = story_of(store, archived, page, moment(at, math.inf), changed=changed)
     told = compared(story, standards)
     if json_output:

@@ -41,6 +41,7 @@ from recrawl.transfer.composite_reader import MOST_PAGES
 if TYPE_CHECKING:
     from recrawl.app.assess.archive_reading import ReadOptions
     from recrawl.app.provenance import Provenance
+    from recrawl.formats.warc.archive_folder import ArchiveFolder
     from recrawl.store.base import HistoryStore, Store
 
 
@@ -343,7 +344,7 @@ def assess(  # noqa: PLR0913 - one argument an option
 
     with bars() as bar, workspace_store(place, bar) as store:
         bar.stop()
-        folder = None if digests_only else place.warc
+        folder: Path | ArchiveFolder | None = None if digests_only else place.archive
         _assess(store, replace(asked, expected=expected_changes(place, store)), wanted, None, (folder, composites))
 
 
@@ -364,7 +365,7 @@ def _assess(
     asked: AssessmentQuestion,
     wanted: AssessOutputs,
     archive: TemporaryArchive | None,
-    composites: tuple[Path | None, int],
+    composites: tuple[Path | ArchiveFolder | None, int],
 ) -> None:
     """Compute and print. ``composites``: the folder of archive files if bytes may be read, and the pages to check."""
     from recrawl.app.assess.assess_tables import composed_in

@@ -142,11 +142,12 @@ def write_columnar_index(job: ExportJob) -> list[str]:
 
 
 def _named_captures(job: ExportJob) -> tuple[ArchiveFiles, Iterable[Any]]:
+    from recrawl.formats.warc.archive_folder import ArchiveFolder
     from recrawl.formats.warc.archived_bytes import imported_into
     from recrawl.transfer.exporter import capture_batches
     from recrawl.transfer.wacz_export import ArchiveFiles
 
-    files = ArchiveFiles(job.place.warc, imported_into(job.store))
+    files = ArchiveFiles(ArchiveFolder.of(job.place.archive, job.store), imported_into(job.store))
     return files, capture_batches(job.store, name_of=files.name_of, progress=job.looked_through)
 
 
@@ -187,7 +188,7 @@ def write_package(job: ExportJob) -> list[str]:
     info = WaczInfo(RealClock().now(), title=job.name)
     packed = pack(
         job.store,
-        job.place.warc,
+        job.place.archive,
         job.file,
         info,
         on_bad=lambda error: errors.append(str(error)) if len(errors) < _SHOWN_ERRORS else None,

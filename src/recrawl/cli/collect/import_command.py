@@ -95,7 +95,7 @@ async def fetch_bytes_of(  # noqa: PLR0913, PLR0917 - what, where, how, and the 
     from recrawl.fetch.robots_cache import RobotsCache
     from recrawl.formats.columnar.capture_batches import ReadReport
     from recrawl.formats.timemap import read_timemap
-    from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
+    from recrawl.formats.warc.archived_bytes import ArchivedBytes
     from recrawl.formats.warc.warc_writer import WarcWriter
     from recrawl.transfer.remote_archives import MementoBytes, question_number
 
@@ -119,7 +119,7 @@ async def fetch_bytes_of(  # noqa: PLR0913, PLR0917 - what, where, how, and the 
             robots,
             writer,
             clock,
-            has_file=ArchivedBytes(place.warc, imported_into(store)).has,
+            has_file=ArchivedBytes.of(place.archive, store).has,
             on_bad=tell,
             progress=lambda done, whole: bar.update(fetching, completed=done, total=whole),
         )
@@ -382,7 +382,7 @@ def _judge(  # noqa: PLR0913, PLR0917 - where, what, how, and the progress callb
 
     from recrawl.app.assess.assess_facts import index_warnings
     from recrawl.app.workspace.workspace_wiring import detector_named
-    from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
+    from recrawl.formats.warc.archived_bytes import ArchivedBytes
     from recrawl.parse.parse_pool import new_parse_pool
     from recrawl.transfer.archive_noise_learning import noise_in
     from recrawl.transfer.listed_captures import merged_captures
@@ -394,7 +394,7 @@ def _judge(  # noqa: PLR0913, PLR0917 - where, what, how, and the progress callb
     judged = importer.judge(lambda done, _all: bar.update(classifier, completed=done), errors.tell)
     read = 0
     if not choices.digests_only and len(waiting := store.unread()):
-        archived = ArchivedBytes(place.warc, imported_into(store))
+        archived = ArchivedBytes.of(place.archive, store)
         files = store.unread_files()
         pages = store.unread([file for file in files if archived.has(file)])
         # A file with a full path existed here and may come back; the bare names of an index never did.

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from recrawl.app.assess.archive_reading import ReadOptions, TemporaryArchive
     from recrawl.app.rates.belief_table import Expected
     from recrawl.app.workspace.workspace import Workspace
+    from recrawl.formats.warc.archive_folder import ArchiveFolder
     from recrawl.model import IntArray
     from recrawl.store.base import Store
     from recrawl.web.report.report_page import ReportPage, Section
@@ -167,7 +168,7 @@ def report_of_workspace(
     expected = expected_changes(place, store, moment)
     with line(_AT):
         sections = _sections(
-            store, moment, None, place.warc, pages=pages, capture=capture, versions=link, expected=expected
+            store, moment, None, place.archive, pages=pages, capture=capture, versions=link, expected=expected
         )
     if capture is not None:
         from recrawl.web.report.report_builder import statement_section
@@ -197,7 +198,7 @@ def _sections(  # noqa: PLR0913 - where from, when, and what is asked
     store: Store,
     now: float,
     archive: TemporaryArchive | None,
-    warc: Path | None,
+    warc: Path | ArchiveFolder | None,
     *,
     pages: IntArray | None = None,
     capture: int | None = None,

@@ -1,4 +1,4 @@
-"""Keep a workspace safe: ``recrawl backup``, ``recrawl restore``, ``recrawl copy`` and ``recrawl verify``."""
+"""Keep a workspace safe: ``recrawl backup``, ``restore``, ``upload``, ``copy`` and ``verify``."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def backup(  # noqa: PLR0913 - one argument an option
 
     An SQLite store is copied by SQLite's backup API. A PostgreSQL store is copied by pg_dump from an exported snapshot.
     If pg_dump is not installed here, the command is printed and the snapshot is held until you have run it elsewhere.
-    Imported files outside the workspace are not copied.
+    Imported files outside the workspace are not copied. WARC files that are only in object storage are listed with
+    their location, and read from there after a restore.
     """
     from recrawl.app.progress import progress
     from recrawl.cli.tables import print_json
@@ -63,8 +64,10 @@ def backup(  # noqa: PLR0913 - one argument an option
     from recrawl.crawl.maintenance.workspace_backup import BackupRequest, make_backup
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
-    order = BackupRequest(place.folder, place.store, folder, logs=logs, copy=copy, keep=keep, pg_dump=pg_dump)
-    with progress() as tell:
+    with progress() as tell, place.open_store() as store:
+        order = BackupRequest(
+            place.folder, place.store, folder, logs, copy, keep, pg_dump, uploaded=store.uploaded_file
+        )
         made = make_backup(order, RealClock().now(), tell, _ask_to_dump)
     manifest = made.manifest
     if json_output:
@@ -77,6 +80,7 @@ def backup(  # noqa: PLR0913 - one argument an option
                 "snapshot": manifest.snapshot or None,
                 "committed": {e.path: e.committed for e in manifest.files if e.committed is not None},
                 "missing": manifest.missing,
+                "in_storage": [f"{file['location']}{file['name']}" for file in manifest.in_storage],
                 "removed": made.removed,
             }
         )
@@ -89,10 +93,49 @@ def backup(  # noqa: PLR0913 - one argument an option
         for entry in manifest.files:
             if entry.committed is not None:
                 typer.echo(f"  {entry.path} up to byte {entry.committed}")
+    if manifest.in_storage:
+        files = counted(len(manifest.in_storage), "WARC file")
+        typer.echo(f"{files} in object storage are listed, and not copied.")
     if manifest.missing:
         typer.echo(f"Not in this workspace, and not copied: {', '.join(manifest.missing[:3])}", err=True)
     if made.removed:
         typer.echo(f"Removed {counted(made.removed, 'older backup')}.")
+
+
+UPLOAD_EXAMPLES = """
+recrawl upload -w my-archive                                              closed WARC files to archive.storage
+recrawl upload -w my-archive --set archive.storage=s3://bucket/my-archive  to another bucket
+"""
+
+
+def upload(workspace: WorkspaceOption = HERE, json_output: JsonOption = False, assignments: SetOption = None) -> None:
+    """Upload closed WARC files to object storage.
+
+    A run does this itself, when it closes a file. This command uploads what is left: files of earlier runs and of
+    imports. Each file is checked by size and checksum and then recorded in the store. Files that are there already are
+    not sent again. Local files are removed when they are uploaded for longer than archive.keep_local.
+
+    Credentials come from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) or from the files of AWS.
+    """
+    from recrawl.cli.tables import print_json
+    from recrawl.crawl.clock import RealClock
+    from recrawl.crawl.maintenance.archive_upload import ArchiveUploader
+    from recrawl.errors import ConfigError, InputError
+
+    place = open_workspace(workspace, parse_assignments(assignments or []))
+    options = place.archive.options
+    if options is None or not options.upload:
+        raise ConfigError("archive.storage is empty.", "Set it to s3://bucket/prefix in recrawl.yaml or with --set.")
+    with place.open_store() as store:
+        done = ArchiveUploader(place.warc, options, RealClock().now).run(store)
+    if done.is_elsewhere:
+        raise InputError("Another process uploads the files of this workspace.", "Wait for it: recrawl status")
+    if json_output:
+        print_json({"files": done.files, "bytes": done.bytes, "removed": done.removed, "location": options.upload})
+        return
+    typer.echo(f"Uploaded {counted(done.files, 'WARC file')}, {done.bytes / 1e6:,.1f} MB, to {options.upload}.")
+    if done.removed:
+        typer.echo(f"Removed {counted(done.removed, 'local file')}.")
 
 
 def _ask_to_dump(command: list[str]) -> None:
@@ -297,7 +340,8 @@ def verify(  # noqa: PLR0913 - one argument an option
     horizon = ClockHorizon(lease=max(HOUR, 3 * said.crawl.lease_time))
     scope = CheckScope(repair, sample, said.politeness.min_delay, horizon, tuple(archive or ()))
     with place.open_store() as store, progress() as tell:
-        found = check(store, place.folder, RealClock().now(), scope, rng=np.random.default_rng(seed), tell=tell)
+        rng = np.random.default_rng(seed)
+        found = check(store, place.folder, RealClock().now(), scope, rng=rng, tell=tell, archive_files=place.archive)
     if json_output:
         print_json(found.facts())
     else:

@@ -169,7 +169,7 @@ def listing(  # noqa: C901, PLR0912, PLR0913 - one argument an option, one case 
     from recrawl.app.status import due, failing, hosts, how_many, noise_rows, worker_columns
     from recrawl.cli.tables import print_columns, print_csv, print_json
     from recrawl.crawl.clock import RealClock
-    from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
+    from recrawl.formats.warc.archived_bytes import ArchivedBytes
 
     if json_output and csv_output:
         raise ConfigError("--json and --csv exclude each other.", "Leave one of them out.")
@@ -191,7 +191,7 @@ def listing(  # noqa: C901, PLR0912, PLR0913 - one argument an option, one case 
             case ListKind.FAILING:
                 columns, more = failing(store, chosen, limit)
             case ListKind.NOISE:
-                columns, total = noise_rows(store, ArchivedBytes(place.warc, imported_into(store)), chosen, limit)
+                columns, total = noise_rows(store, ArchivedBytes.of(place.archive, store), chosen, limit)
                 more = how_many(total, limit)
             case ListKind.WORKERS:
                 columns, more = worker_columns(store, limit, now)

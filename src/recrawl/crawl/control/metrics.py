@@ -84,6 +84,8 @@ class CrawlStats:
     """Buckets that this worker claimed or handed over since the run started."""
     masked: int = 0
     """Parts of pages that are masked as noise, on the hosts in this worker's memory."""
+    not_uploaded: tuple[int, int] = (0, 0)
+    """Closed WARC files that are not in object storage yet: number and bytes."""
 
 
 @dataclass(slots=True)
@@ -99,6 +101,8 @@ class StatsCollector:
     log: JsonLinesLog
     archive: ResponseArchive
     masked: Callable[[], int] = lambda: 0
+    waiting: Callable[[], tuple[int, int]] = lambda: (0, 0)
+    """Closed WARC files that are not uploaded: number and bytes."""
     _backlog: DueBacklog = field(default_factory=lambda: DueBacklog(0, 0, math.inf))
     _next_due: float = math.inf
     _count_at: float = -math.inf
@@ -135,6 +139,7 @@ class StatsCollector:
             fits=self.scheduler.fits,
             archived=self.archive.written,
             masked=self.masked(),
+            not_uploaded=self.waiting(),
             buckets=run_control.buckets.owned,
             bucket_moves=run_control.buckets.claimed + run_control.buckets.handed_over,
             events={str(level): count for level, count in self.log.counts.items()},
@@ -148,6 +153,8 @@ WORKER_GAUGES = {
     "leased_pages": "Pages leased by this worker that are not asked for yet.",
     "buckets": "Buckets of hosts that this worker owns, of 1,024.",
     "hosts_resting": "Hosts that this worker may not ask at this moment.",
+    "not_uploaded_files": "Closed WARC files of this workspace that are not in object storage yet.",
+    "not_uploaded_bytes": "Their bytes.",
     "budget_left_visits": "Visits that the budget allows this worker at this moment.",
     "masked_parts": "Parts of pages that are masked as learned noise, on the hosts that this worker has at hand.",
     "price": "What a visit must be worth, in the unit of the objective; absent for policies without prices.",
@@ -267,6 +274,8 @@ class Metrics:
             "buckets": stats.buckets,
             "hosts_resting": stats.hosts_resting,
             "masked_parts": stats.masked,
+            "not_uploaded_files": stats.not_uploaded[0],
+            "not_uploaded_bytes": stats.not_uploaded[1],
             "budget_left_visits": math.inf if stats.left is None else stats.left,
             "price": stats.price,
         }

@@ -12,17 +12,21 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from recrawl.crawl.maintenance.archive_upload import ArchiveUploader
 from recrawl.crawl.maintenance.capture_places import ROUNDING, Add, CapturePlace, PlaceTable, RulesRecord, places_of
 from recrawl.crawl.visit.warc_archive import REVISIT
 from recrawl.detect import decoded
-from recrawl.errors import InputError
+from recrawl.errors import InputError, MissingExtraError, StorageError
 from recrawl.formats.atomic_files import has_file, lock
 from recrawl.formats.sniff import SourceFormat, sniff
 from recrawl.formats.warc.arc import read_arc_capture
+from recrawl.formats.warc.archive_folder import ArchiveFolder, ArchivePath
+from recrawl.formats.warc.archive_storage import storage_at
+from recrawl.formats.warc.archive_stream import OpenArchive
 from recrawl.formats.warc.archived_bytes import imported_into, may_be_read
 from recrawl.formats.warc.warc_check import (
     CAPTURES,
@@ -138,7 +142,7 @@ class HeaderCheck:
             yield copies
             origin = copies[-1][0].origin
 
-    def check_rules(self, path_of: Callable[[str], Path | None], *, repair_at: float | None) -> None:
+    def check_rules(self, path_of: Callable[[str], ArchivePath | None], *, repair_at: float | None) -> None:
         """Check that each copy of a robots.txt is what was archived; one that differs is marked to be read again.
 
         ``path_of`` returns the path of an archive file, ``repair_at`` is the time now, if they are to be repaired.
@@ -150,7 +154,7 @@ class HeaderCheck:
                     self._store.forget_robots_copies(wrong, repair_at)
                 self._add("robots_differ", wrong, len(wrong), 0 if repair_at is None else len(wrong))
 
-    def _differs(self, copy: RobotsCopy, path_of: Callable[[str], Path | None]) -> bool:
+    def _differs(self, copy: RobotsCopy, path_of: Callable[[str], ArchivePath | None]) -> bool:
         """Whether a copy differs from the record of its fetch; not if there is no record."""
         judged = copy.body and copy.fetched_at <= self.seen_until
         since, until = copy.fetched_at - _LONGEST_READ, copy.fetched_at + ROUNDING
@@ -158,7 +162,7 @@ class HeaderCheck:
         path = None if record is None else path_of(record.file)
         if record is None or path is None:
             return False
-        with suppress(InputError):
+        with suppress(InputError, StorageError):
             return decoded(read_capture(path, record.offset))[: len(copy.body)] != copy.body
         return False
 
@@ -189,7 +193,7 @@ class SampleCoverage:
 class _FilePosition(NamedTuple):
     """One archive file of the workspace."""
 
-    path: Path
+    path: ArchivePath
     is_open: bool
     """Whether it has no final name yet."""
     is_written: bool
@@ -200,14 +204,40 @@ class ArchiveCheck:
     """Compares the archive files of a workspace with its store."""
 
     def __init__(  # noqa: PLR0913 - what to check, where, and callbacks
-        self, store: Store, warc: Path, add: Add, tell: Tell, *, now: float, repair: bool, others: Sequence[Path] = ()
+        self,
+        store: Store,
+        warc: Path | ArchiveFolder,
+        add: Add,
+        tell: Tell,
+        *,
+        now: float,
+        repair: bool,
+        others: Sequence[Path] = (),
     ) -> None:
         """``others`` are more folders with archive files, of other workspaces that share the store."""
         self._now = self._seen_until = now
-        self._store, self._warc, self._add, self._tell, self._repair = store, warc, add, tell, repair
-        self._folders = (warc, *others)
+        self._files = ArchiveFolder.of(warc, store).uncached()
+        self._warc = self._files.path
+        self._store, self._add, self._tell, self._repair = store, add, tell, repair
+        self._folders = (self._warc, *others)
         self._is_imported = cache(imported_into(store))
         self.captures = self.records = self.files = self.read = 0
+
+    def check_uploads(self) -> None:
+        """Check that uploaded files are in object storage with their size, and report closed files that are not."""
+        options = self._files.options
+        if options is None:
+            return
+        for file in self._store.uploaded_files():
+            try:
+                about = storage_at(file.location, options.s3).about(file.name)
+            except (StorageError, MissingExtraError) as error:
+                self._add("storage_away", [str(error)])
+                return
+            if about is None or about.size != file.size:
+                self._add("upload_missing", [f"{file.location}{file.name}"])
+        for path in ArchiveUploader(self._warc, options, lambda: self._now).waiting(self._store):
+            self._add("not_uploaded", [path.name])
 
     # -- all of it ------------------------------------------------------------------------------
 
@@ -244,7 +274,8 @@ class ArchiveCheck:
         """Archive files by their final names: those that captures lie in, and those that exist."""
         files = (path for folder in self._folders for path in folder.glob("*.warc.gz*") if path.is_file())
         there = {path.name.removesuffix(OPEN) for path in files}
-        return sorted(there | set(places.files()))
+        uploaded = {file.name for file in self._store.uploaded_files()} if self._files.options else set()
+        return sorted(there | uploaded | set(places.files()))
 
     def _check_file(self, name: str, places: PlaceTable, tell: Callable[[int], None]) -> None:
         count, ours, end = places.extent(name)
@@ -255,26 +286,36 @@ class ArchiveCheck:
         if count and not ours:
             self._check_imported(name, places)
             return
-        found = self._find(name)
-        if found is None:
-            if count:
-                self._add("file_missing", [f"{name}: {count} captures"], count)
-                _mark_unreadable(places, name)
-            return
-        if found.is_open and not found.is_written:
-            self._add("file_left_open", [name])
-        self.files += 1
+        try:
+            found = self._find(name)
+            if found is None:
+                self._tell_missing(name, count, places)
+                return
+            if found.is_open and not found.is_written:
+                self._add("file_left_open", [name])
+            self.files += 1
+            self._walk_found(found, name, places, end, tell)
+        except StorageError as error:
+            self._add("storage_away", [str(error)], max(count, 1))
+            _mark_unreadable(places, name)
+
+    def _tell_missing(self, name: str, count: int, places: PlaceTable) -> None:
+        if count:
+            self._add("file_missing", [f"{name}: {count} captures"], count)
+            _mark_unreadable(places, name)
+
+    def _walk_found(
+        self, found: _FilePosition, name: str, places: PlaceTable, end: int, tell: Callable[[int], None]
+    ) -> None:
         try:
             with found.path.open("rb", buffering=0) as file:
                 self._walk(file, name, places, end if found.is_open else None, tell)
-        except FileNotFoundError:  # closed a moment ago, or removed by a start that found nothing in it
-            final = found.path.with_name(name)
-            if not found.is_open or not final.is_file():
-                if count:
-                    self._add("file_missing", [f"{name}: {count} captures"], count)
-                    _mark_unreadable(places, name)
+        except FileNotFoundError:  # closed a moment ago, removed by a start that found nothing in it, or uploaded
+            again = self._find(name)
+            if again is None or again.is_open:
+                self._tell_missing(name, places.extent(name)[0], places)
                 return
-            with final.open("rb", buffering=0) as file:
+            with again.path.open("rb", buffering=0) as file:
                 self._walk(file, name, places, None, tell)
 
     def _find(self, name: str) -> _FilePosition | None:
@@ -285,22 +326,23 @@ class ArchiveCheck:
             if has_file(path):
                 return _FilePosition(path, False, False)
             # Each is looked up twice: a writer may close it in between.
-        return None
+        remote = self._files.remote(name)
+        return None if remote is None else _FilePosition(remote, False, False)
 
-    def _path(self, name: str) -> Path | None:
+    def _path(self, name: str) -> ArchivePath | None:
         """The path of an archive file."""
         found = self._find(name)
         return None if found is None else found.path
 
     def _size(self, name: str) -> int:
         """Bytes of an archive file, 0 if it does not exist."""
-        found = self._find(name)
-        with suppress(OSError):
+        with suppress(OSError, StorageError):
+            found = self._find(name)
             return 0 if found is None else found.path.stat().st_size
         return 0
 
     def _walk(
-        self, file: BinaryIO, name: str, places: PlaceTable, end: int | None, tell: Callable[[int], None]
+        self, file: OpenArchive, name: str, places: PlaceTable, end: int | None, tell: Callable[[int], None]
     ) -> None:
         """Compare the records of a file with the store.
 
@@ -433,7 +475,11 @@ class ArchiveCheck:
         wrong = 0
         for checked, place in enumerate(sorted(drawn)):
             self._tell("captures", checked, len(drawn))
-            found = self._find(place.file)
+            try:
+                found = self._find(place.file)
+            except StorageError as error:
+                self._add("storage_away", [str(error)])
+                continue
             if found is None:
                 self._add("file_missing" if place.ours else "imported_file_missing", [str(place)])
                 wrong += 1
@@ -456,7 +502,7 @@ class ArchiveCheck:
                 kept, chances = [kept[row] for row in first.tolist()], chances[first]
         return kept, whole
 
-    def _check_one(self, place: CapturePlace, path: Path) -> bool:  # noqa: PLR0911 - one per way to fail
+    def _check_one(self, place: CapturePlace, path: ArchivePath) -> bool:  # noqa: PLR0911 - one per way to fail
         """Whether the capture at a place can be read and is what the store says of it."""
         if place.offset < 0:
             self._add("not_alone", [place.file])
@@ -471,6 +517,9 @@ class ArchiveCheck:
         except FileNotFoundError:
             again = self._find(place.file)
             return again is not None and again.path != path and self._check_one(place, again.path)
+        except StorageError as error:
+            self._add("storage_away", [str(error)])
+            return True
         except InputError as error:
             self._add("imported_damaged", [str(error)])
             return False

@@ -34,6 +34,7 @@ from recrawl.formats.atomic_files import complete_file, is_running, lock, sync_f
 from recrawl.formats.warc.archive_stream import member_end
 from recrawl.formats.warc.warc_check import OPEN
 from recrawl.formats.warc.warc_stream import record_at
+from recrawl.model.captures import UploadedFile
 from recrawl.store.base import Tell
 from recrawl.store.open import open_store, sqlite_path
 from recrawl.store.store_copy import (
@@ -90,6 +91,8 @@ class Manifest:
     files: list[BackupFile]
     missing: list[str] = field(default_factory=list)
     """Archive files in the store that are not in the workspace, such as those of other workspaces."""
+    in_storage: list[dict[str, Any]] = field(default_factory=list)
+    """Archive files that are only in object storage: their rows in the store, digests in hexadecimal."""
     format: int = FORMAT
 
 
@@ -108,6 +111,8 @@ class BackupRequest:
     keep: int | None = None
     """Number of newest backups to keep; all if ``None``."""
     pg_dump: Path | None = None
+    uploaded: Callable[[str], UploadedFile | None] = lambda _name: None
+    """Tells where an archive file was uploaded to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +162,7 @@ class _Backup:
         self._known = {} if before is None else {entry.path: entry for entry in read_manifest(before).files}
         self._files: list[BackupFile] = []
         self._missing: list[str] = []
+        self._in_storage: list[dict[str, Any]] = []
         self._new = 0
 
     def make(self, now: float, ask: Callable[[list[str]], None]) -> tuple[Manifest, int]:
@@ -188,7 +194,14 @@ class _Backup:
             self._copy(path, path.relative_to(place).as_posix())
         return self._finish(
             Manifest(
-                iso_second(int(now)) + "Z", str(place.resolve()), kind, store, snapshot, self._files, self._missing
+                iso_second(int(now)) + "Z",
+                str(place.resolve()),
+                kind,
+                store,
+                snapshot,
+                self._files,
+                self._missing,
+                self._in_storage,
             )
         )
 
@@ -211,7 +224,11 @@ class _Backup:
     def _share(self, name: str) -> None:
         """Take a closed file, by a hard link if that is possible."""
         source, path = self._order.workspace / WARC / name, f"{WARC}/{name}"
-        state, before = source.stat(), self._known.get(path)
+        try:
+            state, before = source.stat(), self._known.get(path)
+        except FileNotFoundError:  # removed a moment ago, after its upload
+            self._list_elsewhere(name)
+            return
         target = self._room(path)
         same = before is not None and (before.size, before.changed) == (state.st_size, state.st_mtime_ns)
         if same and before is not None and self._before is not None and _linked(self._before / path, target):
@@ -240,7 +257,15 @@ class _Backup:
                     end = committed_end(file, last)
                 self._copy(source if source.exists() else path, f"{WARC}/{name}", end)
                 return
-        self._missing.append(name)
+        self._list_elsewhere(name)
+
+    def _list_elsewhere(self, name: str) -> None:
+        """Note a file that is in object storage, or nowhere."""
+        found = self._order.uploaded(name)
+        if found is None:
+            self._missing.append(name)
+        else:
+            self._in_storage.append({**found._asdict(), "sha256": found.sha256.hex()})
 
     def _note(self, path: str) -> None:
         """Add a file that was written here to the manifest."""
@@ -272,14 +297,14 @@ def committed_end(file: BinaryIO, last: int) -> int:
     Raises:
         InputError: there is no whole record at ``last``.
     """
-    end = member_end(file.fileno(), last)
+    end = member_end(file, last)
     capture = record_at(file, last)
     if end is None or capture is None:
         raise InputError(
             "no record begins here", "Look for more with: recrawl verify", source=str(file.name), position=last
         )
     id_ = capture.headers.get("WARC-Record-ID")
-    while (after := member_end(file.fileno(), end)) is not None:
+    while (after := member_end(file, end)) is not None:
         record = record_at(file, end)
         headers: Any = {} if record is None else record.headers.to_dict()
         belongs = headers.get("WARC-Concurrent-To") == id_
@@ -501,6 +526,8 @@ def _bring_store(part: Path, order: RestoreRequest, manifest: Manifest, settings
         _load(part / manifest.store, place, order)
         (part / manifest.store).unlink()
     with open_store(place) as store:
+        for row in manifest.in_storage:  # one may have been uploaded after the store was copied
+            store.record_upload(UploadedFile(**{**row, "sha256": bytes.fromhex(row["sha256"])}))
         return store.drop_leases(now, pause)
 
 

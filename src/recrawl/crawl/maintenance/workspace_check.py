@@ -19,6 +19,7 @@ from recrawl.crawl.control.worker_registry import WORKERS, is_alive, live_worker
 from recrawl.crawl.maintenance.archive_check import ArchiveCheck, SampleCoverage
 from recrawl.crawl.worker.outages import release_dead_workers
 from recrawl.formats.atomic_files import find_abandoned, remove_abandoned
+from recrawl.formats.warc.archive_folder import ArchiveFolder
 from recrawl.store.base import ClockHorizon, ScheduleStore, Store, Tell
 
 EXAMPLES = 5
@@ -124,6 +125,17 @@ KINDS = {
     "not_checked": FindingKind(
         Severity.NOTE, "captures lie in files that an index names and nobody imported: not checked"
     ),
+    "upload_missing": FindingKind(
+        Severity.ERROR,
+        "an uploaded WARC file is not in object storage, or not as it was",
+        "Restore the object, or put the file back into warc/ and upload it again.",
+    ),
+    "storage_away": FindingKind(
+        Severity.WARNING, "captures lie in files whose storage cannot be read now: not checked", "Check the storage."
+    ),
+    "not_uploaded": FindingKind(
+        Severity.NOTE, "a closed WARC file is not in object storage yet", "A run or recrawl upload uploads it."
+    ),
     "not_alone": FindingKind(Severity.NOTE, "captures lie in files whose records cannot be read alone: not checked"),
 }
 """Every kind of finding."""
@@ -224,17 +236,25 @@ class CheckScope:
 
 
 def verify(  # noqa: PLR0913 - what, when, how, and callbacks
-    store: Store, folder: Path, now: float, scope: CheckScope, *, rng: np.random.Generator, tell: Tell
+    store: Store,
+    folder: Path,
+    now: float,
+    scope: CheckScope,
+    *,
+    rng: np.random.Generator,
+    tell: Tell,
+    archive_files: ArchiveFolder | None = None,
 ) -> Verification:
-    """Check the workspace in a folder, whose archive files lie in ``warc/``."""
+    """Check the workspace in a folder, whose archive files lie in ``warc/`` or where ``archive_files`` finds them."""
     findings = CheckFindings()
     _check_engine(store, findings, scope)
     _check_leases(store, folder, now, findings, scope)
     for fault in store.check_derived(now, scope.horizon, tell, repair=scope.repair):
         findings.add(fault.kind, fault.examples, fault.count, fault.repaired)
     archive = ArchiveCheck(
-        store, folder / "warc", findings.add, tell, now=now, repair=scope.repair, others=scope.archives
+        store, archive_files or folder / "warc", findings.add, tell, now=now, repair=scope.repair, others=scope.archives
     )
+    archive.check_uploads()
     drawn = None
     if scope.sample is None:
         archive.check_all()

@@ -7,15 +7,14 @@ must be found again.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 from recrawl.errors import InputError, RecrawlError
 from recrawl.formats.columnar.capture_batches import NO_SIZE, ReadReport, RecordKind, and_rest
-from recrawl.formats.warc.archive_stream import DamageError, MemberStream
+from recrawl.formats.warc.archive_folder import ArchivePath
+from recrawl.formats.warc.archive_stream import DamageError, MemberStream, OpenArchive, size_of
 from recrawl.formats.warc.warc_fields import (
     EARLIEST,
     LATEST,
@@ -49,7 +48,7 @@ class ArcHeader(NamedTuple):
     length: int
 
 
-def index_arc(path: Path, report: ReadReport) -> Iterator[Any]:
+def index_arc(path: ArchivePath, report: ReadReport) -> Iterator[Any]:
     """Record batches with one row for each record of a file, in its order, but for the description of the file.
 
     A record with an HTTP head is a response, one without a resource. Digests are computed (W5). Offset and length
@@ -62,14 +61,14 @@ def index_arc(path: Path, report: ReadReport) -> Iterator[Any]:
         yield from and_rest(full, rows.rest)
 
 
-def read_arc_capture(path: Path, offset: int, *, max_body: int = MAX_BODY) -> Capture:
+def read_arc_capture(path: ArchivePath, offset: int, *, max_body: int = MAX_BODY) -> Capture:
     """The record at an offset, with its bytes as stored; a body above ``max_body`` bytes is cut.
 
     Raises:
         InputError: there is no record at the offset, or none of its bytes can be read.
     """
     with opened(path) as file:
-        source = MemberStream(file.fileno(), offset)
+        source = MemberStream(file, offset)
         try:
             line = _parsed(source.line()) if source.can_begin else None
             time = parse_date(line.date) if line else None
@@ -87,16 +86,16 @@ def read_arc_capture(path: Path, offset: int, *, max_body: int = MAX_BODY) -> Ca
         return Capture(url, time, head.status, first[: head.length], body, ip=line.ip, truncated=cut)
 
 
-def _no_capture(path: Path, offset: int) -> InputError:
+def _no_capture(path: ArchivePath, offset: int) -> InputError:
     return InputError("no capture begins here", "Index it again.", source=str(path), position=offset)
 
 
-def _rows(file: BinaryIO, source_name: str, report: ReadReport) -> Iterator[tuple[Row, int, int]]:
+def _rows(file: OpenArchive, source_name: str, report: ReadReport) -> Iterator[tuple[Row, int, int]]:
     """Each row with its place, past damage: the search goes on where a line or a gzip member can begin."""
-    if not os.fstat(file.fileno()).st_size:
+    if not size_of(file):
         report.broken("the file is empty", source=source_name, position=0)
         return
-    source = MemberStream(file.fileno(), 0)
+    source = MemberStream(file, 0)
     lost = told_shared = begun = False
     while True:
         try:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 import zlib
-from collections.abc import Iterator
-from typing import Any, BinaryIO
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
 
 from recrawl.formats.columnar.capture_batches import NO_SIZE
 
@@ -15,14 +15,38 @@ GZIP = b"\x1f\x8b\x08"
 _BLOCK = 1 << 20
 
 
-def members(file: BinaryIO) -> Iterator[tuple[int, int]]:
+class OpenArchive(Protocol):
+    """An open archive file, on this machine or elsewhere. One that is elsewhere has ``pread`` and ``size``."""
+
+    def read(self, size: int = -1, /) -> Any:  # noqa: ANN401 - of a raw file, ``None`` is possible
+        """The next bytes."""
+        ...
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """Go to a place."""
+        ...
+
+
+def pread(file: OpenArchive, size: int, at: int) -> bytes:
+    """Up to ``size`` bytes at a place of a file; fewer only at its end."""
+    read: Callable[[int, int], bytes] | None = getattr(file, "pread", None)
+    return os.pread(file.fileno(), size, at) if read is None else read(size, at)  # type: ignore[attr-defined]
+
+
+def size_of(file: OpenArchive) -> int:
+    """Bytes of a file."""
+    size: int | None = getattr(file, "size", None)
+    return os.fstat(file.fileno()).st_size if size is None else size  # type: ignore[attr-defined]
+
+
+def members(file: OpenArchive) -> Iterator[tuple[int, int]]:
     """Where each whole gzip member begins and ends.
 
     What is damaged is passed over. Linear in the file unless it is damaged; memory does not depend on the members.
     """
     position = 0
     while (start := _next_member(file, position)) is not None:
-        after = member_end(file.fileno(), start)
+        after = member_end(file, start)
         if after is None:
             position = start + 1
         else:
@@ -30,9 +54,9 @@ def members(file: BinaryIO) -> Iterator[tuple[int, int]]:
             position = after
 
 
-def _next_member(file: BinaryIO, position: int) -> int | None:
+def _next_member(file: OpenArchive, position: int) -> int | None:
     """Where the next bytes are that can begin a member."""
-    while block := os.pread(file.fileno(), _BLOCK, position):
+    while block := pread(file, _BLOCK, position):
         found = block.find(GZIP)
         if found >= 0:
             return position + found
@@ -42,14 +66,14 @@ def _next_member(file: BinaryIO, position: int) -> int | None:
     return None
 
 
-def member_end(descriptor: int, start: int) -> int | None:
+def member_end(file: OpenArchive, start: int) -> int | None:
     """Where the member that begins at ``start`` ends; nothing if it is cut or damaged."""
     inflater, position, data = zlib.decompressobj(31), start, b""
     try:
         while not inflater.eof:
             data = inflater.unconsumed_tail
             if not data:
-                data = os.pread(descriptor, 64 << 10, position)
+                data = pread(file, 64 << 10, position)
                 position += len(data)
                 if not data:
                     return None
@@ -76,9 +100,9 @@ class DamageError(OSError):
 class MemberStream:
     """Reads an open file forward, one gzip member at a time, so that it knows at which member a record begins."""
 
-    def __init__(self, descriptor: int, start: int) -> None:
-        self._descriptor = descriptor
-        self._packed = os.pread(self._descriptor, len(GZIP), 0) == GZIP
+    def __init__(self, file: OpenArchive, start: int) -> None:
+        self._file = file
+        self._packed = pread(self._file, len(GZIP), 0) == GZIP
         self._begin(start)
 
     def _begin(self, start: int) -> None:
@@ -92,7 +116,7 @@ class MemberStream:
     @property
     def size(self) -> int:
         """Bytes of the file."""
-        return os.fstat(self._descriptor).st_size
+        return size_of(self._file)
 
     @property
     def at(self) -> int:
@@ -112,9 +136,9 @@ class MemberStream:
     @property
     def can_begin(self) -> bool:
         """Whether a record can begin where the source does."""
-        if self._packed or self._mark == 0 or os.pread(self._descriptor, 1, self._mark - 1) == b"\n":
+        if self._packed or self._mark == 0 or pread(self._file, 1, self._mark - 1) == b"\n":
             return True
-        return _USUAL_LINE.match(os.pread(self._descriptor, _LONGEST, self._mark)) is not None
+        return _USUAL_LINE.match(pread(self._file, _LONGEST, self._mark)) is not None
 
     def length_from(self, at: int) -> int:
         """Stored bytes of the record that began at ``at`` and is read; ``NO_SIZE`` if its member goes on."""
@@ -182,13 +206,13 @@ class MemberStream:
         """Go to the next place after the current record where one can begin, or to the end; whether there is one."""
         pattern = re.compile(re.escape(GZIP)) if self._packed else _NEXT_LINE
         start = self._frame + 1 if self._packed else self._mark
-        while block := os.pread(self._descriptor, (1 << 20) + _LONGEST, start):
+        while block := pread(self._file, (1 << 20) + _LONGEST, start):
             found = pattern.search(block)
             if found:
                 self._begin(start + (found.start() if self._packed else found.end()))
                 return True
             start += 1 << 20
-        self._begin(os.fstat(self._descriptor).st_size)
+        self._begin(size_of(self._file))
         return False
 
     def _take(self, count: int) -> bytes:
@@ -201,7 +225,7 @@ class MemberStream:
         self._take(len(self._buffer) - len(self._buffer.lstrip(b"\r\n")))
 
     def _load(self) -> bytes:
-        data = os.pread(self._descriptor, _STREAM_BLOCK, self._position)
+        data = pread(self._file, _STREAM_BLOCK, self._position)
         self._position += len(data)
         return data
 

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, NamedTuple, TypeAlias
 from recrawl.errors import InputError
 from recrawl.formats.atomic_files import is_at, lock
 from recrawl.formats.columnar.capture_batches import ReadReport
-from recrawl.formats.warc.archive_stream import GZIP, member_end, members
+from recrawl.formats.warc.archive_stream import GZIP, OpenArchive, member_end, members
 from recrawl.formats.warc.warc_fields import (
     NO_HEAD,
     begin,
@@ -83,7 +83,7 @@ class CheckedRecord(NamedTuple):
     """By the HTTP head of a capture, or that of a 304 in its metadata (W7); ``None`` if there is no head."""
 
 
-def checked_records(file: BinaryIO, source: str, on_damage: Callable[[int, str], None]) -> Iterator[CheckedRecord]:
+def checked_records(file: OpenArchive, source: str, on_damage: Callable[[int, str], None]) -> Iterator[CheckedRecord]:
     """Every record of a file in its order, past damage. Memory does not grow with the file."""
 
     def told(error: InputError) -> None:
@@ -91,17 +91,17 @@ def checked_records(file: BinaryIO, source: str, on_damage: Callable[[int, str],
 
     packed = magic_of(file) == GZIP
     for record, at in records(ReadWindow(file), source, ReadReport(on_bad=told)):
-        yield _checked(record, at, file.fileno() if packed else None)
+        yield _checked(record, at, file if packed else None)
 
 
-def checked_record_at(file: BinaryIO, offset: int) -> CheckedRecord | None:
+def checked_record_at(file: OpenArchive, offset: int) -> CheckedRecord | None:
     """The record at an offset; ``None`` if none begins there."""
     record = record_at(ReadWindow(file), offset)
-    return None if record is None else _checked(record, offset, file.fileno() if magic_of(file) == GZIP else None)
+    return None if record is None else _checked(record, offset, file if magic_of(file) == GZIP else None)
 
 
-def _checked(record: Any, at: int, packed: int | None) -> CheckedRecord:  # noqa: ANN401 - fastwarc's record
-    """Read a record to its end. ``packed`` is the descriptor of a file of gzip members.
+def _checked(record: Any, at: int, packed: OpenArchive | None) -> CheckedRecord:  # noqa: ANN401 - fastwarc's record
+    """Read a record to its end. ``packed`` is the file, if it is one of gzip members.
 
     fastwarc does not compare the checksums of gzip, which alone guard the head of a record: so that is done beside it.
     """

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, BinaryIO
+from io import FileIO
+from typing import Any
 
 from recrawl.errors import InputError, RecrawlError
 from recrawl.formats.columnar.capture_batches import NO_SIZE, CaptureRole, ReadReport, RecordKind, and_rest
+from recrawl.formats.warc.archive_folder import ArchivePath, RangeFile
 from recrawl.formats.warc.warc_fields import (
     EARLIEST,
     LATEST,
@@ -37,7 +37,7 @@ _TYPES = {"response": RecordKind.RESPONSE, "revisit": RecordKind.REVISIT_IDENTIC
 
 
 def index_warc(
-    path: Path, report: ReadReport, *, verify: bool = False, rows: CaptureRows | None = None
+    path: ArchivePath, report: ReadReport, *, verify: bool = False, rows: CaptureRows | None = None
 ) -> Iterator[Any]:
     """Record batches with one row for each response, revisit and resource of a file, in its order.
 
@@ -60,7 +60,7 @@ def _batches(index: _RowBuilder, found: Iterator[tuple[Any, int]]) -> Iterator[A
         index.see(record, at)
 
 
-def read_capture(path: Path, offset: int, *, max_body: int = MAX_BODY) -> Capture:
+def read_capture(path: ArchivePath, offset: int, *, max_body: int = MAX_BODY) -> Capture:
     """The response, revisit or resource at an offset, with its bytes as stored; a revisit has no body.
 
     A body above ``max_body`` bytes, or one that the file does not hold to its end, is cut and ``truncated`` says so.
@@ -81,7 +81,7 @@ def read_capture(path: Path, offset: int, *, max_body: int = MAX_BODY) -> Captur
         return capture
 
 
-def opened(path: Path) -> BinaryIO:
+def opened(path: ArchivePath) -> RangeFile | FileIO:
     """The file, or an error with its name."""
     try:
         return path.open("rb", buffering=0)
@@ -122,13 +122,13 @@ class _RowBuilder:
     """Turns records into rows. A row waits for the record behind it, which tells how long it is."""
 
     def __init__(
-        self, file: ReadWindow, path: Path, report: ReadReport, rows: CaptureRows | None, *, verify: bool
+        self, file: ReadWindow, path: ArchivePath, report: ReadReport, rows: CaptureRows | None, *, verify: bool
     ) -> None:
         self.rows = CaptureRows() if rows is None else rows
         self.rows.begin(path.name)
         self._alone = rows is None
         self._report, self._source, self._verify = report, str(path), verify
-        self._file, self._magic, self._size = file, magic_of(file), os.fstat(file.fileno()).st_size
+        self._file, self._magic, self._size = file, magic_of(file), file.size
         self.waiting: Row | None = None
         """The row of the last record, if it is a capture."""
         self._role = CaptureRole.UNKNOWN

@@ -21,11 +21,11 @@ import re
 import warnings
 from collections.abc import Generator, Iterator
 from types import ModuleType
-from typing import Any, BinaryIO
+from typing import Any
 
 from recrawl.errors import require
 from recrawl.formats.columnar.capture_batches import NO_SIZE, ReadReport
-from recrawl.formats.warc.archive_stream import GZIP, DamageError, MemberStream
+from recrawl.formats.warc.archive_stream import GZIP, DamageError, MemberStream, OpenArchive, pread, size_of
 from recrawl.formats.warc.warc_fields import MAX_HEADERS, text_of_bytes
 
 VERSION = re.compile(rb"WARC/[01]\.\d{1,2}[ \t]*\r?\n", re.IGNORECASE)
@@ -98,9 +98,9 @@ def _header_lines(source: MemberStream) -> list[bytes]:
 class UnpackedFrame(MemberStream):
     """One frame of zstd or lz4, unpacked by fastwarc; what is beyond the record in it is not of interest."""
 
-    def __init__(self, descriptor: int, stream: Any) -> None:  # noqa: ANN401 - a stream of fastwarc over the open file
+    def __init__(self, file: OpenArchive, stream: Any) -> None:  # noqa: ANN401 - a stream of fastwarc over the open file
         self._stream = stream
-        super().__init__(descriptor, 0)
+        super().__init__(file, 0)
 
     def _load(self) -> bytes:
         data: bytes = self._stream.read(64 << 10)
@@ -129,14 +129,14 @@ def fastwarc() -> ModuleType:
 class ReadWindow:
     """A file that remembers what was read last, so that looking back a little costs no call to the system."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file, self._descriptor = file, file.fileno()
+    def __init__(self, file: OpenArchive) -> None:
+        self._file = file
         self._at = 0
         self._start, self._last, self._before = 0, b"", b""
 
     def read(self, size: int = -1) -> bytes:
         """As of a file."""
-        data = self._file.read(size)
+        data: bytes = self._file.read(size)
         self._before, self._last, self._start = self._last, data, self._at
         self._at += len(data)
         return data
@@ -151,9 +151,14 @@ class ReadWindow:
         """As of a file."""
         return self._at
 
-    def fileno(self) -> int:
-        """As of a file."""
-        return self._descriptor
+    def pread(self, size: int, at: int) -> bytes:
+        """Bytes at a place, whatever was read last."""
+        return pread(self._file, size, at)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return size_of(self._file)
 
     def has(self, magic: bytes, at: int) -> bool:
         """Whether these bytes stand at this place of the file."""
@@ -163,24 +168,24 @@ class ReadWindow:
         else:
             found = self._before[place : place + len(magic) or None] if -place <= len(self._before) else b""
         if len(found) < len(magic):
-            found = os.pread(self._descriptor, len(magic), at)
+            found = self.pread(len(magic), at)
         return found == magic
 
 
-def magic_of(file: BinaryIO | ReadWindow) -> bytes:
+def magic_of(file: OpenArchive) -> bytes:
     """How the file is compressed, as the bytes that begin each of its frames."""
-    start = os.pread(file.fileno(), 4, 0)
+    start = pread(file, 4, 0)
     if start == _ZSTD_DICTIONARY:
         return _ZSTD
     return next((magic for magic in (GZIP, _ZSTD, _LZ4) if start.startswith(magic)), PLAIN)
 
 
-def records(file: BinaryIO | ReadWindow, source: str, report: ReadReport) -> Iterator[tuple[Any, int]]:
+def records(file: OpenArchive, source: str, report: ReadReport) -> Iterator[tuple[Any, int]]:
     """Each record, as fastwarc gives it, with the position of its frame. A record is only good until the next.
 
     Positions are those of fastwarc: right where each record is a frame of its own, and else anything.
     """
-    if not os.fstat(file.fileno()).st_size:
+    if not size_of(file):
         report.broken("the file is empty", source=source, position=0)
         return
     walk = _RecordWalk(file, source, report)
@@ -189,10 +194,10 @@ def records(file: BinaryIO | ReadWindow, source: str, report: ReadReport) -> Ite
         start = yield from walk.run(start)
 
 
-def record_at(file: BinaryIO | ReadWindow, offset: int) -> Any:  # noqa: ANN401 - fastwarc's record
+def record_at(file: OpenArchive, offset: int) -> Any:  # noqa: ANN401 - fastwarc's record
     """The record at an offset, nothing if none begins there. It is good as long as the file is open."""
     walk = _RecordWalk(file, "", ReadReport())
-    if os.pread(file.fileno(), len(walk.magic), offset).upper() != walk.magic:
+    if pread(file, len(walk.magic), offset).upper() != walk.magic:
         return None
     try:
         record = walk.first(offset)
@@ -206,9 +211,9 @@ def record_at(file: BinaryIO | ReadWindow, offset: int) -> Any:  # noqa: ANN401 
 class _RecordWalk:
     """One pass over a file."""
 
-    def __init__(self, file: BinaryIO | ReadWindow, source: str, report: ReadReport) -> None:
+    def __init__(self, file: OpenArchive, source: str, report: ReadReport) -> None:
         self.file, self.source, self.report = file, source, report
-        self.size = os.fstat(file.fileno()).st_size
+        self.size = size_of(file)
         self.magic = magic_of(file)
         self.longest = self.size * _EXPANSION[self.magic]
         self.lost = False
@@ -291,7 +296,7 @@ class _RecordWalk:
 
     def _starts(self, at: int) -> bool:
         """Whether a frame begins there."""
-        return os.pread(self.file.fileno(), len(self.magic), at).upper() == self.magic
+        return pread(self.file, len(self.magic), at).upper() == self.magic
 
     # -- where fastwarc fails -------------------------------------------------------------------
 
@@ -320,8 +325,8 @@ class _RecordWalk:
 
     def _source(self, at: int) -> MemberStream:
         if self.magic in (PLAIN, GZIP):
-            return MemberStream(self.file.fileno(), at)
-        return UnpackedFrame(self.file.fileno(), self._unpacked(at))
+            return MemberStream(self.file, at)
+        return UnpackedFrame(self.file, self._unpacked(at))
 
     def _odd(self, start: int, passed: int = 0) -> Generator[tuple[Any, int], None, int | None]:
         """As :meth:`run`, without fastwarc. The first records, as many as ``passed``, are those given before."""
@@ -357,7 +362,7 @@ class _RecordWalk:
         """Where the next record may begin, from ``position`` on."""
         pattern = VERSION if self.magic == PLAIN else re.compile(re.escape(self.magic))
         while position < self.size:
-            block = os.pread(self.file.fileno(), _BLOCK + _OVERLAP, position)
+            block = pread(self.file, _BLOCK + _OVERLAP, position)
             found = pattern.search(block)
             if found:
                 return position + found.start()
@@ -370,13 +375,13 @@ class _RecordWalk:
         Of zstd and lz4, whose frames cannot be measured, nothing is known.
         """
         if self.magic == PLAIN:
-            headers = _HEADERS_END.search(os.pread(self.file.fileno(), MAX_HEADERS + 4, at))
+            headers = _HEADERS_END.search(pread(self.file, MAX_HEADERS + 4, at))
             end = at + headers.end() + length if headers else at
-            found = _RECORD_END.match(os.pread(self.file.fileno(), 4, end)) if headers else None
+            found = _RECORD_END.match(pread(self.file, 4, end)) if headers else None
             return end + found.end() if found else None
         if self.magic != GZIP or not self._starts(at):
             return None
-        source = MemberStream(self.file.fileno(), at)
+        source = MemberStream(self.file, at)
         try:
             while source.line().strip():
                 pass
@@ -389,7 +394,7 @@ class _RecordWalk:
     def _tell_tail(self, at: int, length: int) -> None:
         """Fastwarc ends in silence where the last header block is cut: look whether something is left."""
         end = self._next(at, length)
-        rest = os.pread(self.file.fileno(), _BLOCK, end) if end is not None else b""
+        rest = pread(self.file, _BLOCK, end) if end is not None else b""
         if end is not None and rest.strip(b"\r\n\0"):
             self._tell("what follows the last record is cut or no record", end)
 

@@ -26,6 +26,7 @@ from recrawl.model import (
     Verdict,
     Visits,
 )
+from recrawl.model.captures import UploadedFile
 from recrawl.store import (
     archives,
     browse,
@@ -329,6 +330,20 @@ class SqlCaptureIndex:
     """See :class:`recrawl.store.base.CaptureIndex` for what each call promises."""
 
     _database: Database
+
+    def record_upload(self, file: UploadedFile) -> None:
+        """Record that an archive file is in object storage."""
+        self._database.write(lambda session: archives.record_upload(session, file))
+
+    def uploaded_file(self, name: str) -> UploadedFile | None:
+        """Where an archive file was uploaded to."""
+        found = self._database.read(lambda session: session.rows(session.statements.upload, name))
+        return UploadedFile(*found[0]) if found else None
+
+    def uploaded_files(self) -> list[UploadedFile]:
+        """Every uploaded archive file."""
+        found = self._database.read(lambda session: session.rows(session.statements.uploads))
+        return [UploadedFile(*row) for row in found]
 
     def captures_between(
         self, page: int, since: float, until: float, limit: int, *, backwards: bool = False

@@ -535,6 +535,7 @@ _CLAIM_TYPES = {
     "changefreq": "smallint",
     "priority": "float4",
 }
+_UPLOAD_TYPES = {"name": "text", "location": "text", "size": "bigint", "sha256": "bytea", "uploaded": "float8"}
 _MARK_TYPES = {
     "source": "text",
     "fingerprint": "text",
@@ -605,6 +606,7 @@ class SqlStatements:
         self._pages_and_hosts(dialect)
         self._visits(dialect)
         self._links_and_captures(dialect)
+        self._uploads(dialect)
         self._resources(dialect)
         self._schedule(dialect)
         self._policy_state_and_counts()
@@ -852,6 +854,12 @@ class SqlStatements:
         self.capture_index = CaptureIndexStatements(dialect)
         self.browse = BrowseStatements(dialect)
         self.checks = CheckStatements(dialect)
+
+    def _uploads(self, dialect: SqlDialect) -> None:
+        replaced = ", ".join(f"{name} = excluded.{name}" for name in _UPLOAD_TYPES if name != "name")
+        self.set_upload = dialect.insert("archive_file", _UPLOAD_TYPES, f"ON CONFLICT (name) DO UPDATE SET {replaced}")
+        self.uploads = f"SELECT {', '.join(_UPLOAD_TYPES)} FROM archive_file ORDER BY name"
+        self.upload = f"SELECT {', '.join(_UPLOAD_TYPES)} FROM archive_file WHERE name = $1"
 
     def _schedule(self, dialect: SqlDialect) -> None:
         among = dialect.among

@@ -187,13 +187,13 @@ class WorkspaceDashboard:
 
     def explanation(self, page: int, at: float | None, *, changed: bool) -> dict[str, Any]:
         """Why the last visit up to a time (that found a change) counted as it did, with both versions side by side."""
-        from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
+        from recrawl.formats.warc.archived_bytes import ArchivedBytes
 
         with self._stores.one() as store:
             try:
                 story = story_of(
                     store,
-                    ArchivedBytes(self._place.warc, imported_into(store)),
+                    ArchivedBytes.of(self._place.archive, store),
                     _page(store, page),
                     math.inf if at is None else at,
                     changed=changed,

@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import numpy as np
 
-from recrawl.errors import InputError, MissingExtraError, RecrawlError, StoreError, require
+from recrawl.errors import InputError, MissingExtraError, RecrawlError, StorageError, StoreError, require
 from recrawl.formats.cdx.cdx_lines import read_cdx
 from recrawl.formats.cdx.cdxj import read_cdxj
 from recrawl.formats.columnar.capture_batches import ReadReport
@@ -146,22 +148,26 @@ class ReplayAccessGate:
         if not self._guard.may_look(headers, cookies_of(headers)):
             await refuse(send, AccessRefusal(401, "Reading needs the token.", SHOW_TOKEN), headers, {})
             return
-        if not safe and not self._guard.shows_bearer(headers):
+        if (not safe or scope["path"].startswith(FILES)) and not self._guard.shows_bearer(headers):
             # A cookie is not enough: the browser of an archived page has it, and the page is not ours.
-            await refuse(send, AccessRefusal(401, "A change needs the token.", ONLY_PROGRAMS), headers, {})
+            await refuse(send, AccessRefusal(401, "This needs the token.", ONLY_PROGRAMS), headers, {})
             return
         await self._app(scope, receive, send)
 
 
-ONLY_PROGRAMS = "Sending captures needs the token: Authorization: Bearer TOKEN."
+ONLY_PROGRAMS = "Sending captures and reading archive files needs the token: Authorization: Bearer TOKEN."
 """The error for a request without the token."""
 
 
 COLLECTION = "archive"
+FILES = "/warc/"
+"""Below it are archive files, for other workers."""
 START_PATHS = ("/", f"/{COLLECTION}", f"/{COLLECTION}/")
 """Addresses of the start page."""
 _LISTED = 50
 """Pages that the start page lists."""
+_WARC = "application/warc"
+_RANGE = re.compile(r"bytes=(\d{1,15})-(\d{1,15})")
 LARGEST_INGEST = 64 << 20
 """Bytes of lines that may be sent at once."""
 _PACKAGE_ORIGIN = "https://replayweb.page"
@@ -202,6 +208,7 @@ def time_travel_app(
         Route(f"/{collection}", travel.ingest, methods=["POST"]),
         Route(f"/{collection}/delete", travel.delete, methods=["POST"]),
         Route("/timegate/{rest:path}", _told(travel.travel), methods=both),
+        Route(f"{FILES}{{name}}", _told(travel.archive_file), methods=both),
     ]
     return Starlette(
         routes=of_captures if hidden_below else [*of_all, *of_captures],
@@ -347,6 +354,30 @@ class ReplayApp:
         path = self._archive.package()
         return FileResponse(path, media_type="application/wacz", filename=path.name, headers=headers)
 
+    def archive_file(self, request: Request) -> Response:
+        """An archive file, or a range of its bytes, for other workers."""
+        from starlette.responses import FileResponse, Response
+
+        found = self._archive.file(request.path_params["name"]) if self._archive.file else None
+        if found is None:
+            raise RefusalError("There is no such archive file.", 404)
+        if isinstance(found, Path):
+            return FileResponse(found, media_type=_WARC, headers=PLAIN)
+        size = found.stat().st_size
+        headers = PLAIN | {"Accept-Ranges": "bytes"}
+        asked = _RANGE.fullmatch(request.headers.get("range", ""))
+        if request.method == "HEAD" or asked is None:
+            if request.method != "HEAD":
+                raise RefusalError("Ask for a range of bytes: this file is in object storage.", 416)
+            return Response(headers=headers | {"Content-Length": str(size)}, media_type=_WARC)
+        start, end = int(asked[1]), min(int(asked[2]) + 1, size)
+        if not 0 < end - start <= LARGEST_INGEST:
+            raise RefusalError("The range is empty or too long.", 416)
+        with found.open() as file:
+            data = file.pread(end - start, start)
+        said = headers | {"Content-Range": f"bytes {start}-{end - 1}/{size}"}
+        return Response(data, 206, headers=said, media_type=_WARC)
+
     async def ingest(self, request: Request) -> Response:
         """Take lines of an index over (conventions A5)."""
         return await self._written(request, add_lines)
@@ -398,7 +429,7 @@ def _refused(error: RefusalError | RecrawlError) -> Response:
         sentence, status = error.sentence, error.status
     else:
         sentence = str(error)
-        kinds = ((InputError, 400), (StoreError, 503), (MissingExtraError, 501))
+        kinds = ((InputError, 400), (StoreError, 503), (StorageError, 503), (MissingExtraError, 501))
         status = next((code for kind, code in kinds if isinstance(error, kind)), 422)
     return PlainTextResponse(f"{sentence}\n", status_code=status, headers=PLAIN)
 

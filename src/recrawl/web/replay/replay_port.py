@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from recrawl.assess.composite_coherence import STATE_WORDS, ChoiceRule, CoherenceState
+from recrawl.formats.warc.archive_folder import ArchivePath
 from recrawl.model import Capture, FloatArray, Visits
 from recrawl.store.archived_copies import Kept
 from recrawl.store.base import Store
@@ -138,5 +139,7 @@ class ReplayPort:
     """Now, seconds since the epoch."""
     ingest: Callable[[bytes, IngestOptions], IngestedLines] | None = None
     """Take lines of CDX or CDXJ over. Raises ``InputError`` if a line is bad that is not to be passed over."""
+    file: Callable[[str], ArchivePath | None] | None = None
+    """An archive file of this workspace by name, for other workers; ``None`` if it has none of that name."""
     package: Callable[[], Path] | None = None
     """The whole archive as one WACZ file, made again after additions. ``InputError`` if it is empty."""

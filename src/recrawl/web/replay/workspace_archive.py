@@ -22,10 +22,13 @@ from recrawl.detect.body import decoded, media_type, text_of, unchunked
 from recrawl.detect.html.embedded_resources import MOST_CSS, rewrite_css
 from recrawl.detect.html.html_document import is_too_costly
 from recrawl.errors import InputError
+from recrawl.formats.atomic_files import has_file
 from recrawl.formats.columnar.capture_batches import ReadReport
+from recrawl.formats.warc.archive_folder import ArchiveFolder, ArchivePath, is_plain_name
 from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
 from recrawl.formats.warc.warc_check import OPEN
 from recrawl.model import Capture
+from recrawl.model.captures import UploadedFile
 from recrawl.parse.parse_pool import ParsePool, new_parse_pool
 from recrawl.store.archived_copies import Kept, kept_of
 from recrawl.store.base import ScheduleStore, Store
@@ -114,6 +117,7 @@ def archive_of(
         composer=WorkspaceCompositeSelector(files.archived, pool),
         clock=clock.now,
         ingest=IndexIngest(place, clock),
+        file=files.file,
         package=WaczPackage(place, clock),
     )
 
@@ -123,8 +127,21 @@ class WorkspaceBytes:
 
     def __init__(self, place: Workspace, one_store: Callable[[], AbstractContextManager[Store]]) -> None:
         self._one_store = one_store
-        self.archived = ArchivedBytes(place.warc, self._is_imported)
+        self._files = ArchiveFolder(place.warc, place.archive.options, self._uploaded)
+        self.archived = ArchivedBytes(self._files, self._is_imported)
         """Reads records."""
+
+    def file(self, name: str) -> ArchivePath | None:
+        """An archive file of this workspace. Not one at another worker, which may ask us in turn."""
+        if not is_plain_name(name) or not name.endswith((".warc", ".warc.gz")):
+            return None
+        path = self._files.path / name
+        local = next((one for one in (path, path.with_name(f"{name}{OPEN}"), path) if has_file(one)), None)
+        return local or self._files.in_storage(name)
+
+    def _uploaded(self, name: str) -> UploadedFile | None:
+        with self._one_store() as store:
+            return store.uploaded_file(name)
 
     def read(self, file: str, offset: int) -> Capture | None:
         """The record at an offset of a file."""
@@ -211,7 +228,7 @@ class WaczPackage:
             wanted = self._made_of(store)
             if not target.is_file() or not noted.is_file() or noted.read_text("ascii", "replace") != wanted:
                 self._place.reports.mkdir(exist_ok=True)
-                pack(store, self._place.warc, target, WaczInfo(self._clock.now(), title=name))
+                pack(store, self._place.archive, target, WaczInfo(self._clock.now(), title=name))
                 noted.write_text(wanted, "ascii")
         return target
 
@@ -225,6 +242,8 @@ class WaczPackage:
         for path in sorted({*ours, *elsewhere}):
             about = path.stat()
             found.update(f"{path} {about.st_size} {about.st_mtime_ns}\n".encode("utf-8", "surrogateescape"))
+        for file in store.uploaded_files():
+            found.update(f"{file.name} {file.size} {file.sha256.hex()}\n".encode())
         for name, document in stated(store).items():
             found.update(f"{name} {hashlib.sha256(document).hexdigest()}\n".encode())
         return found.hexdigest()

@@ -55,6 +55,7 @@ from recrawl.web.report.site_graph import graph_section, scatter_section
 
 if TYPE_CHECKING:
     from recrawl.app.assess.archive_reading import TemporaryArchive
+    from recrawl.formats.warc.archive_folder import ArchiveFolder
 
 
 EXTRAS = ReportExtras(site_graph.SCRIPTS, site_graph.STYLES)
@@ -209,7 +210,7 @@ def sections_of(store: Store, wanted: ReportScope, archive: TemporaryArchive | N
     ]
 
 
-def _composites(store: Store, found: ArchiveAssessment, warc: Path | None) -> Section:
+def _composites(store: Store, found: ArchiveAssessment, warc: Path | ArchiveFolder | None) -> Section:
     composed = composed_in(store, found.quality.observations.page, warc)
     if composed is None:
         return composites_section(None, [], composite_words(None))
