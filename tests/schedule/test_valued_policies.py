@@ -111,7 +111,9 @@ def test_the_calendar_is_used_where_it_predicts_better():
     """Two clusters on host 0, of which one is clearly better off without; host 1 does not tell; host 2 is new."""
     verdict, host = Usefulness(), np.array([0, 0, 1])
     assert (verdict.weight(host) == 1.0).all()
-    verdict.add(np.array([0] * 50 + [1] * 50 + [2, 2]), np.array([0.1] * 50 + [-0.2] * 50 + [0.1, -0.1]))
+    for day in range(0, 500, 10):
+        verdict.add(np.array([0, 1]), np.array([0.1, -0.2]), day * DAY, np.array([0, 1, 2]))
+    verdict.add(np.array([2, 2]), np.array([0.1, -0.1]), 500 * DAY, np.array([0, 1, 2]))
     assert (verdict.weight(host) == 1.0).all()
     verdict.decide(np.array([0, 1, 2]), host)
     np.testing.assert_allclose(verdict.weight(host), [1, 0, 0], atol=0.05)
@@ -122,8 +124,8 @@ def test_no_single_look_turns_the_calendar_on_or_off():
     """A gate at a number of standard errors made of one look more or less another clock for a whole cluster."""
     verdict, host = Usefulness(), np.array([0])
     gain, weights = np.repeat([-0.1, 0.1, -0.1], [100, 200, 200]), []
-    for one in gain.tolist():
-        verdict.add(np.array([0]), np.array([one]))
+    for number, one in enumerate(gain.tolist()):
+        verdict.add(np.array([0]), np.array([one]), 10 * number * DAY, np.array([0]))
         verdict.decide(np.array([0]), host)
         weights.append(float(verdict.weight(host)[0]))
     assert min(weights[100:]) < 0.2  # it does move
@@ -131,9 +133,32 @@ def test_no_single_look_turns_the_calendar_on_or_off():
     assert np.abs(np.diff(weights[100:])).max() < 0.3
 
 
+def test_siblings_of_one_edit_decide_no_more_than_one_page():
+    """Thirty pages that gain or lose together are one piece of evidence; thirty that do so apart are thirty."""
+    gains = np.where(np.arange(20) % 9 % 2, 1.0, -1.0) + 0.2
+    together, apart = Usefulness(), Usefulness()
+    cluster, host = np.zeros(30, np.int64), np.array([0])
+    for block in range(20):
+        together.add(np.arange(30), np.full(30, gains[block]), 10 * block * DAY, cluster)
+        apart.add(np.arange(30), gains[(block + np.arange(30)) % 20], 10 * block * DAY, cluster)
+    for verdict in (together, apart):
+        verdict.decide(cluster, host)
+    assert 0.05 < together.weight(host)[0] < 0.95
+    assert apart.weight(host)[0] > 0.95
+
+
+def test_gains_within_nine_days_are_one_piece_of_evidence():
+    verdict, cluster, host = Usefulness(), np.zeros(1, np.int64), np.array([0])
+    for minute in range(1, 1000):
+        verdict.add(np.array([0]), np.array([-0.1]), minute * 60.0, cluster)
+    verdict.decide(cluster, host)
+    assert verdict.weight(host)[0] > 0.01
+
+
 def test_what_pages_proved_stays_with_them_when_clusters_are_found_anew():
     verdict = Usefulness()
-    verdict.add(np.repeat([0, 1, 2, 3], 20), np.repeat([0.1, 0.1, -0.1, -0.1], 20))
+    for day in range(0, 200, 10):
+        verdict.add(np.arange(4), np.array([0.1, 0.1, -0.1, -0.1]), day * DAY, np.array([0, 0, 1, 1]))
     verdict.decide(np.array([0, 0, 1, 1]), np.array([0, 0]))
     np.testing.assert_allclose(verdict.weight(np.array([0, 0])), [1, 0], atol=0.05)
     verdict.decide(np.array([1, 1, 0, 0]), np.array([0, 0]))

@@ -317,7 +317,7 @@ class OnlineFit:
         until = float(np.ceil(end / DAY) * DAY)
         positions = positions[self._canonical(positions)]
         observations = self._observations(positions)
-        self._test_calendar(observations)
+        self._test_calendar(observations, until)
         rates = self._rates_after(observations)
         self._log["rate"][positions], self._log["calendar"][positions] = (
             rates,
@@ -335,7 +335,7 @@ class OnlineFit:
             self._observations_reviewed, self._pages_reviewed = self._observations_folded, known
             self._review(until, known)
 
-    def _test_calendar(self, observations: ClosedGaps) -> None:
+    def _test_calendar(self, observations: ClosedGaps, until: float) -> None:
         """Predict observations with and without the calendar, before anything is learned from them."""
         tried = self.clocks.trial(observations)
         if tried is not None:
@@ -345,7 +345,7 @@ class OnlineFit:
             gain[~observations.changed] = np.log1p(-found[0][~observations.changed]) - np.log1p(
                 -found[1][~observations.changed]
             )
-            self.clocks.add_calendar_gain(observations.row, gain)
+            self.clocks.add_calendar_gain(observations.row, gain, until)
 
     def _rates_after(self, observations: ClosedGaps) -> FloatArray:
         """The expected rate of the page of each observation, after these observations.

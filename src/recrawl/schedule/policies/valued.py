@@ -27,6 +27,7 @@ from recrawl.schedule.learning.belief_state import (
 from recrawl.schedule.learning.observation_columns import LastVisits
 from recrawl.schedule.learning.online_fit import OnlineFit
 from recrawl.schedule.learning.page_clocks import USED, Clusters, PageClocks, by_host
+from recrawl.schedule.learning.replayable_chance import uniform
 from recrawl.schedule.objectives import ARCHIVE, Objective, basics_of
 from recrawl.schedule.price.budget_price import Allocation, HostLimits, PagePrices, spend, spend_at
 from recrawl.schedule.price.due_times import VisitDemand
@@ -43,6 +44,9 @@ by .002 on freebooks, and within .0004 either way on llvm, uvarc, wcag, ropensci
 """
 _MOMENT = 1e-3
 """Seconds: before an age at which the pace of a page falls, to see whether it was worth a visit already."""
+_TIE = 1e-6
+"""Relative difference of urgency, at most, between pages of which all that is known is the same. Callers break ties
+with far smaller ones."""
 
 
 class ValuedPolicy:
@@ -63,6 +67,8 @@ class ValuedPolicy:
 
     _averages = True
     """Whether values are averages over the belief, so that due times can be searched for in them."""
+    _ties = 0
+    """Seed of the order of pages of which all that is known is the same."""
 
     def __init__(  # noqa: PLR0913 - each is a choice of its own, and each has a default
         self,
@@ -219,7 +225,8 @@ class ValuedPolicy:
         """Value of a visit now in units of the price, within the shortest and the longest interval. O(m).
 
         Where the longest interval alone asks for more than the budget there is no price, and pages that are not yet
-        due by it are still ordered by their value.
+        due by it are still ordered by their value. Pages of which all that is known is the same have an order too,
+        drawn from their ids and last observations. So visits do not depend on how a caller breaks ties.
         """
         if self._prices is None:
             return self._last_visits.urgency(page, self._longest, now)
@@ -237,7 +244,7 @@ class ValuedPolicy:
         overdue = elapsed >= self._longest
         urgency[overdue] = np.maximum(urgency[overdue], elapsed[overdue] / self._longest)
         urgency[np.isnan(last)] = np.inf
-        return np.maximum(urgency, 0.0)
+        return np.maximum(urgency, 0.0) * (1.0 + _TIE * uniform(self._ties, page, last))
 
     def replica(self) -> Self:
         """A copy without the log of observations; it learns online (``ReplicablePolicy``). O(clusters · window)."""
