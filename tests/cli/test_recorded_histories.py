@@ -10,13 +10,10 @@ import numpy as np
 import pytest
 
 from recrawl.app.compare.compare_runs import _budget, _past_of
-from recrawl.app.display import rows_of
-from recrawl.app.plan import coming, look_ahead
+from recrawl.app.plan import look_ahead
 from recrawl.app.rates.belief_table import VisitSpan, learn, training_of
-from recrawl.app.rates.rates_table import RatesQuestion, answer
 from recrawl.app.workspace.workspace import open_workspace
 from recrawl.crawl.clock import RealClock
-from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
 from recrawl.model import ChangeKind, Outcome, Pages, Verdict, Visits
 from recrawl.schedule.policies.valued import ValuedPolicy
 from recrawl.store.open import open_store
@@ -243,49 +240,62 @@ def test_a_page_that_is_gone_is_asked_for_less_and_less_often():
 
 # -- one belief of every page ------------------------------------------------------------------------
 
-SHOWN = ("changes_per_day", "low", "high", "in_words")
+LONG_RUN = ("changes_per_day", "low", "high", "in_words")
+PRESENT = ("now_per_day", "now_low", "now_high", "now_in_words")
 
 
-def shown_twice(folder, source):
-    """What ``plan`` and ``rates`` show of every page, by URL, as of the same time; and the columns of ``plan``."""
+def shown_twice(run, folder, source):
+    """What ``plan`` and ``rates`` show of every page, by URL, as of the same time."""
     brought = imported(folder, source)
     assert sum(one.accepted for one in brought)
     with open_store(folder / "recrawl.db") as store:
         now = float(store.observations().time.max()) + 1.0
-        rates, _ = answer(store, RatesQuestion(ESTIMATORS[DEFAULT], now))
-        outlook = look_ahead(store, open_workspace(folder, {}).configuration.settings, now)
-        plan = coming(store, outlook, None, None).columns
-    return *({row["url"]: row for row in rows_of(columns)} for columns in (plan, rates)), plan
+    asked = ("-w", folder, "--at", to_iso(now), "--limit", 100_000, "--json")
+    found = []
+    for command, rows in (("plan", lambda said: said["next"]), ("rates", lambda said: said)):
+        result = run(command, *asked, *(("--present",) if command == "rates" else ()))
+        assert result.returncode == 0, result.stderr
+        found.append({row["url"]: row for row in rows(json.loads(result.stdout))})
+    return found
 
 
-def agree_on_every_page(folder, source):
-    plan, rates, columns = shown_twice(folder, source)
+def agree_on_every_page(run, folder, source):
+    """Both rates of every page, with their intervals, are the same in both commands."""
+    plan, rates = shown_twice(run, folder, source)
     assert rates
     assert plan.keys() == rates.keys()
     for url, row in rates.items():
-        told, again = ([one[name] for name in SHOWN] for one in (plan[url], row))
-        assert repr(told) == repr(again), url  # also where both are NaN
-    now, low, high = (np.array(columns[name], float) for name in ("now_per_day", "now_low", "now_high"))
-    known = ~np.isnan(np.array(columns["changes_per_day"], float))
-    assert np.array_equal(np.isnan(now), ~known)  # where rates knows nothing, no rate of now is made up
-    assert ((low <= now) & (now <= high))[known].all()
+        told, again = ([one[name] for name in (*LONG_RUN, *PRESENT)] for one in (plan[url], row))
+        assert told == again, url
+        assert (row["now_per_day"] is None) == (row["changes_per_day"] is None), url  # nothing is made up
+        for middle, low, high in (LONG_RUN[:3], PRESENT[:3]):
+            assert row[middle] is None or row[low] <= row[middle] <= row[high], url
 
 
-def test_the_rate_of_now_lies_in_no_other_interval_than_that_of_rates(new_workspace, tmp_path):
+def test_the_present_rates_of_pages_that_go_on_are_those_of_the_long_run(run, new_workspace, tmp_path):
     """Before, the two had no rate in common for 96 of these 120 pages: old pages were at the pace of a younger step."""
-    *_, columns = shown_twice(shutil.copytree(new_workspace, tmp_path / "ws"), DATA / "recorded")
-    low, high, now_low, now_high = (np.array(columns[name], float) for name in ("low", "high", "now_low", "now_high"))
-    assert len(low) == 120
-    assert ((now_low <= high) & (low <= now_high)).all()
+    _, rates = shown_twice(run, shutil.copytree(new_workspace, tmp_path / "archive"), DATA / "recorded")
+    assert len(rates) == 120
+    for row in rates.values():
+        assert row["now_low"] <= row["high"]
+        assert row["low"] <= row["now_high"]
 
 
-@pytest.mark.parametrize("name", ["recorded", "sites", pytest.param("linked", marks=pytest.mark.slow)])
-def test_rates_and_plan_agree_on_every_page(name, new_workspace, tmp_path):
-    agree_on_every_page(shutil.copytree(new_workspace, tmp_path / "ws"), DATA / name)
+def test_the_present_rate_is_one_of_pages(run, new_workspace, tmp_path):
+    folder = shutil.copytree(new_workspace, tmp_path / "archive")
+    for option in (("--by", "host"), ("--kind", "links"), ("--window", "9d")):
+        result = run("rates", "-w", folder, "--present", *option)
+        assert result.returncode != 0
+        assert "--present" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["recorded", "sites", "published", pytest.param("linked", marks=pytest.mark.slow)])
+def test_rates_and_plan_agree_on_every_page(name, run, new_workspace, tmp_path):
+    agree_on_every_page(run, shutil.copytree(new_workspace, tmp_path / "archive"), DATA / name)
 
 
 @pytest.mark.big
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["scholarly", "terms", "data-sources"])
-def test_rates_and_plan_agree_on_every_page_of_large_data_sets(name, new_workspace, tmp_path, data_folder):
-    agree_on_every_page(shutil.copytree(new_workspace, tmp_path / "ws"), data_folder / name)
+def test_rates_and_plan_agree_on_every_page_of_large_data_sets(name, run, new_workspace, tmp_path, data_folder):
+    agree_on_every_page(run, shutil.copytree(new_workspace, tmp_path / "archive"), data_folder / name)

@@ -287,24 +287,20 @@ def changes_known(outlook: PlanOutlook, known: BeliefTable) -> FloatArray | None
 
 
 def next_pages(store: PageTable, outlook: PlanOutlook, rows: IntArray, known: BeliefTable) -> Columns:
-    """The pages at these rows: when, and why. How often they change is what ``recrawl rates`` has ``known`` of them.
+    """The pages at these rows: when, and why.
 
-    ``now_per_day`` is the rate by which the policy decides: that of a page of its age, by its last years alone.
+    ``changes_per_day`` is the long-run rate that ``recrawl rates`` has ``known`` of them, ``now_per_day`` the present
+    rate (:func:`present_rates`).
     """
     ids = outlook.pages.id[rows]
     last, due = outlook.last_observed[rows], outlook.due[rows]
     urgency = outlook.policy.urgency(ids, outlook.now)
     rate, low, high = (known.at(ids, one) for one in (known.rate, *known.interval()))
-    held = outlook.belief.take(rows)
-    now, now_low, now_high = (
-        np.where(np.isnan(rate), np.nan, held.quantile(q)) for q in (0.5, (1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0)
-    )
     with np.errstate(divide="ignore"):
         words = [in_words(*times) for times in (1.0 / np.stack([rate, high, low])).T.tolist()]
-        now_words = [in_words(every, every, every) for every in (1.0 / now).tolist()]
-    since = known.at(ids, known.gone_since).tolist()
+    gone_since = known.at(ids, known.gone_since)
+    since = gone_since.tolist()
     words = [told_of_page(rate_words, gone) for rate_words, gone in zip(words, since, strict=True)]
-    now_words = [rate_words if math.isnan(gone) else "–" for rate_words, gone in zip(now_words, since, strict=True)]
     with np.errstate(invalid="ignore"):  # nothing times without limit
         value = _prices(outlook, rows) * urgency
     return {
@@ -322,10 +318,31 @@ def next_pages(store: PageTable, outlook: PlanOutlook, rows: IntArray, known: Be
         "low": (low * DAY).tolist(),
         "high": (high * DAY).tolist(),
         "in_words": words,
-        "now_per_day": (now * DAY).tolist(),
-        "now_low": (now_low * DAY).tolist(),
-        "now_high": (now_high * DAY).tolist(),
-        "now_in_words": now_words,
+    } | present_rates(outlook, ids, ~np.isnan(rate), gone_since)
+
+
+def present_rates(outlook: PlanOutlook, page: IntArray, known: BoolArray, gone_since: FloatArray) -> Columns:
+    """The rate at which each of these pages changes at present, with its 90 % interval, changes a day.
+
+    It is the rate by which the policy decides: that of a page of its age, by its last years. The long-run rate counts
+    all of its observed time. The two differ for a page that stopped, or started, to change. NaN where not ``known``,
+    and for pages that are never to be visited.
+    """
+    place = np.minimum(np.searchsorted(outlook.pages.id, page), len(outlook.pages) - 1)
+    known = known & (outlook.pages.id[place] == page)
+    held = outlook.belief.take(place)
+    middle, low, high = (
+        np.where(known, held.quantile(q), np.nan) for q in (0.5, (1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0)
+    )
+    with np.errstate(divide="ignore"):
+        words = [in_words(every, every, every) for every in (1.0 / middle).tolist()]
+    return {
+        "now_per_day": (middle * DAY).tolist(),
+        "now_low": (low * DAY).tolist(),
+        "now_high": (high * DAY).tolist(),
+        "now_in_words": [
+            told if math.isnan(gone) else "–" for told, gone in zip(words, gone_since.tolist(), strict=True)
+        ],
     }
 
 

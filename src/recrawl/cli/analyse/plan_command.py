@@ -591,7 +591,7 @@ def _print_next(columns: Columns) -> None:
         "last visit": [shown_time(when) for when in columns["last_observed"]],
         "P(changed)": [shown_share(share) for share in columns["p_changed"]],
         "changes": columns["in_words"],
-        "rate now": columns["now_in_words"],
+        "present rate": columns["now_in_words"],
     }
     print_table(list(shown), list(zip(*shown.values(), strict=True)), right=("worth", "P(changed)"))
 

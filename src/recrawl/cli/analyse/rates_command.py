@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -35,6 +36,7 @@ from recrawl.cli.options import (
     WindowOption,
     WorkspaceOption,
 )
+from recrawl.errors import ConfigError
 from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
 from recrawl.model.plurals import counted
 from recrawl.time import format_duration
@@ -42,6 +44,7 @@ from recrawl.time import format_duration
 if TYPE_CHECKING:
     from recrawl.app.provenance import Provenance
     from recrawl.app.rates.rates_table import Columns
+    from recrawl.app.workspace.workspace import Workspace
     from recrawl.store.base import Store
 
 
@@ -52,6 +55,7 @@ recrawl rates --sort changed --match /news/     news pages that have probably ch
 recrawl rates --by host --window 90d            hosts, from the visits of the last 90 days
 recrawl rates --kind new-links --min-observations 5    new links only, well-observed pages only
 recrawl rates --at 2026-01-01                   the estimates as of that time
+recrawl rates --present                         also the present rates, by which recrawl plan decides
 recrawl rates --output rates.parquet            all pages, for other programs (or .csv)
 recrawl rates diagnose                          test whether changes are Poisson
 recrawl rates compare                           which estimator predicts your pages best
@@ -92,6 +96,9 @@ def rates(  # noqa: PLR0913 - one argument an option
     at: AtOption = None,
     sort: Annotated[RatesOrder, typer.Option(help="Sort order.")] = RatesOrder.RATE,
     limit: RowsOption = None,
+    present: Annotated[
+        bool, typer.Option("--present", help="Add the present rate of each page, by which recrawl plan decides.")
+    ] = False,
     output: RowsFileOption = None,
     plot: PlotOption = None,
     workspace: WorkspaceOption = HERE,
@@ -105,12 +112,21 @@ def rates(  # noqa: PLR0913 - one argument an option
     estimate is 12 days, and the 90 % interval is 9 to 17 days. P(changed) is the probability that the page has changed
     since its last observation; for hosts and sections, the expected share of changed pages.
 
+    The rate is the long-run rate: it counts all observed time. --present adds the present rate, the one by which
+    recrawl plan decides and which it shows, too: it follows the last years and the age of the page. The two differ for
+    pages that stopped, or started, to change.
+
     All estimators assume that changes follow a Poisson process; recrawl rates diagnose tests this on your pages.
     """
     from recrawl.app.predict.model_use import expected_changes
     from recrawl.cli.tables import command_provenance
 
     _check_files(output, plot)
+    if present and (by is not RatesGrouping.PAGE or kind is not ChangeAspect.ANY or window is not None):
+        raise ConfigError(
+            "The present rate is that of pages, by all visits and kinds of changes.",
+            "Leave out --present, or --by, --kind and --window.",
+        )
     question = replace(
         _question(host, match, min_observations, kind, window, at, estimator),
         by=by,
@@ -121,7 +137,25 @@ def rates(  # noqa: PLR0913 - one argument an option
     with place.open_store() as store:
         question = replace(question, expected=expected_changes(place, store, question.now))
         about = command_provenance(place.configuration, [workspace], as_of=question.now)
-        _table(store, question, output, plot, folder=workspace, about=about, json_output=json_output)
+        more = _present(place, store, question.now) if present else None
+        _table(store, question, output, plot, more, folder=workspace, about=about, json_output=json_output)
+
+
+def _present(place: Workspace, store: Store, now: float) -> Callable[[Columns], Columns]:
+    """The columns of present rates for a table of pages: those of ``recrawl plan``, as of the same time."""
+    import numpy as np
+
+    from recrawl.app.plan import present_rates
+    from recrawl.cli.analyse.plan_command import PlanningInputs
+    from recrawl.crawl.control.runtime_limits import limits
+
+    outlook = PlanningInputs(place, store, place.limited(limits(store.controls())).configuration, now).outlook()
+
+    def added(columns: Columns) -> Columns:
+        known = ~np.isnan(np.array(columns["changes_per_day"], np.float64))
+        return present_rates(outlook, np.array(columns["page"], np.int64), known, np.array(columns["gone_since"]))
+
+    return added
 
 
 def diagnose(  # noqa: PLR0913 - one argument an option
@@ -225,6 +259,7 @@ def _table(  # noqa: PLR0913 - what is asked, and where the answer goes
     question: RatesQuestion,
     output: Path | None,
     plot: Path | None,
+    more: Callable[[Columns], Columns] | None,
     *,
     folder: Path,
     about: Provenance | None,
@@ -238,6 +273,8 @@ def _table(  # noqa: PLR0913 - what is asked, and where the answer goes
 
     with line("Estimating rates"):
         columns, total = answer(store, question)
+    if more is not None:
+        columns |= more(columns)
     shown = len(columns["observations"])
     if plot is not None:
         draw(columns, question.by, plot)
@@ -296,12 +333,15 @@ def _print(columns: Columns, question: RatesQuestion) -> None:
         name: columns[name],
         "pages": [f"{count:,}" for count in columns.get("pages", [])],
         "changes": columns["in_words"],
+        "present rate": columns.get("now_in_words", []),
         "evidence": evidence,
         "last change": [shown_time(when) for when in columns["last_change"]],
         "P(changed)": [shown_share(share) for share in columns["p_changed"]],
     }
     if question.by is RatesGrouping.PAGE:
         del shown["pages"]
+    if "now_in_words" not in columns:
+        del shown["present rate"]
     print_table(list(shown), list(zip(*shown.values(), strict=True)), right=("pages", "P(changed)"))
 
 
