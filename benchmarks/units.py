@@ -2,50 +2,84 @@
 
     uv run python benchmarks/units.py                         8,000 pages, 4 units, 200 days
     uv run python benchmarks/units.py --pages 40000 --units 8
+    uv run python benchmarks/units.py --live                  600 pages, 4 workers, 40 days, crawled on virtual time
 
 The units are unequal: importance and change rates of their pages differ. Each policy has the same visits a day in all.
 Printed are the shares of current copies, weighted by importance, in points, and their differences from one process.
+
+With ``--live`` real workers crawl a test web over HTTP on virtual time and share a store: each owns the buckets of one
+unit and holds its pages only. Fixed shares are crawls that share nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import heapq
+import itertools
+import math
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from figures import note, options_of
 
-from recrawl.model import IntArray
+from recrawl.assess.truth_scores import PageLifetimes, freshness
+from recrawl.crawl.control import run_control, runtime_limits, worker_registry
+from recrawl.crawl.control.runtime_limits import RuntimeLimits
+from recrawl.crawl.control.worker_registry import RegisteredWorker, WorkerRegistry
+from recrawl.crawl.visit.scope import HostScope
+from recrawl.crawl.worker import lease_pool
+from recrawl.crawl.worker.crawl_assembly import WorkerSettings, live_crawl
+from recrawl.crawl.worker.crawl_worker import WorkerPace
+from recrawl.model import FloatArray, IntArray
 from recrawl.schedule.policies.partitioned import PartitionedPolicy
 from recrawl.schedule.policies.valued import ValuedPolicy
 from recrawl.schedule.policy import Policy
+from recrawl.schedule.politeness.host_politeness import PolitenessRules
 from recrawl.simulate.benchmark_field import BenchmarkField
 from recrawl.simulate.policy_benchmark import BenchmarkRules, compete
 from recrawl.simulate.sampling import PageTruth
-from recrawl.simulate.virtual_web import PoissonProcess
-from recrawl.time import DAY
+from recrawl.simulate.virtual_web import EventTimes, PoissonProcess, VirtualWeb, WebLinks
+from recrawl.store.open import open_store
+from recrawl.time import DAY, HOUR, MINUTE, VirtualClock
+from recrawl.urls import BUCKETS, bucket_of
+from recrawl_testweb.virtual_web_server import VirtualWebServer
 
 HOSTS_PER_UNIT = 20
 BUDGET = 0.05
 """Visits a page a day."""
+LIVE_BUDGET = 0.25
+WARM_UP = 0.25
+"""Share of a live crawl before its freshness counts."""
 
 
 def main() -> None:
     """Print one line for each way to share the budget."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pages", type=int, default=8_000)
+    parser.add_argument("--live", action="store_true", help="crawl a test web, on virtual time")
+    parser.add_argument("--pages", type=int)
     parser.add_argument("--units", type=int, default=4)
-    parser.add_argument("--days", type=int, default=200)
+    parser.add_argument("--days", type=int)
     parser.add_argument("--seeds", type=int, default=2)
     options = options_of(parser)
-    rows = [shares(options.pages, options.units, options.days, seed) for seed in range(options.seeds)]
+    options.pages = options.pages or (600 if options.live else 8_000)
+    options.days = options.days or (40 if options.live else 200)
+    if options.live:
+        report_hourly()
+    found = live_shares if options.live else shares
+    rows = [found(options.pages, options.units, options.days, seed) for seed in range(options.seeds)]
     one, merged, fixed = np.mean(rows, axis=0)
-    print(f"{options.pages:,} pages in {options.units} units, {options.days} days, {BUDGET} visits a page a day")
+    budget = LIVE_BUDGET if options.live else BUDGET
+    print(f"{options.pages:,} pages in {options.units} units, {options.days} days, {budget} visits a page a day")
     print(f"{'one process':<28}{100 * one:8.2f}")
     print(f"{'units, one price':<28}{100 * merged:8.2f}{100 * (merged - one):+8.2f} points")
     print(f"{'units, fixed shares':<28}{100 * fixed:8.2f}{100 * (fixed - one):+8.2f} points")
     sizes = f"{options.pages:,} pages, {options.units} units, {options.days} days"
     note(
-        "units-price",
+        "units-price-live" if options.live else "units-price",
         100 * (one - merged),
         "points of freshness lost",
         sizes,
@@ -85,6 +119,165 @@ def unequal(pages: int, units: int, days: int, rng: np.random.Generator) -> Benc
     changes = PoissonProcess().times(rate, start, end, rng)
     truth = PageTruth(np.full(pages, start), np.full(pages, np.inf), changes, start, end)
     return BenchmarkField.of("units", truth, host=host, importance=3.0**unit)
+
+
+# -- live: real workers, HTTP and a store, on virtual time ----------------------------------------
+
+
+def report_hourly() -> None:
+    """Let workers report, read controls and ask for pages now and then, not every second: weeks pass in minutes."""
+    run_control.REPORT_EVERY = worker_registry.REPORT_EVERY = runtime_limits.READ_EVERY = HOUR
+    worker_registry.SILENCE, worker_registry._LONGEST_GAP = 6 * HOUR, 2 * HOUR  # noqa: SLF001 - as above
+    run_control._EXCHANGE_EVERY = HOUR  # noqa: SLF001 - as above
+    lease_pool._POLL = 10 * MINUTE  # noqa: SLF001 - as above
+
+
+class CommonClock(VirtualClock):
+    """A virtual clock of several workers: it moves once all of them sleep, to the first time that one waits for."""
+
+    def __init__(self, start: float, parties: int) -> None:
+        super().__init__(start)
+        self._parties = parties
+        self._asleep: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._count = 0
+
+    async def sleep_until(self, when: float) -> None:
+        """Wait until the clock reads ``when``."""
+        await asyncio.sleep(0)
+        if when <= self.now():
+            return
+        self._count += 1
+        woken = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._asleep, (when, self._count, woken))
+        self._move()
+        await woken
+
+    def leave(self) -> None:
+        """Wait for one worker less."""
+        self._parties -= 1
+        self._move()
+
+    def _move(self) -> None:
+        if self._asleep and len(self._asleep) >= self._parties:
+            when, _, woken = heapq.heappop(self._asleep)
+            self.advance_to(when)
+            woken.set_result(None)
+
+
+def live_shares(pages: int, units: int, days: int, seed: int) -> tuple[float, float, float]:
+    """As :func:`shares`, crawled by real workers: one, several that share a store, and several that share nothing."""
+    rng = np.random.default_rng(seed)
+    hosts = [name for unit in range(units) for name in _names(unit, units)]
+    field = unequal(pages, units, days, rng)
+    web = _web(field, hosts)
+    of_unit = field.host // HOSTS_PER_UNIT
+    everything = np.arange(pages)
+    budget = LIVE_BUDGET * pages / DAY
+    one = _crawled(web, everything, field.importance, 1, budget)
+    merged = _crawled(web, everything, field.importance, units, budget)
+    own = [np.flatnonzero(of_unit == unit) for unit in range(units)]
+    split = [_crawled(web, some, field.importance, 1, LIVE_BUDGET * len(some) / DAY) for some in own]
+    weight = [float(field.importance[some].sum()) for some in own]
+    return one, merged, float(np.average(split, weights=weight))
+
+
+def _names(unit: int, units: int) -> list[str]:
+    """Hosts whose buckets are those of this worker: workers own runs of buckets of equal length."""
+    names = (f"h{number}.example" for number in itertools.count())
+    return list(itertools.islice((one for one in names if bucket_of(one) * units // BUCKETS == unit), HOSTS_PER_UNIT))
+
+
+def _web(field: BenchmarkField, hosts: list[str]) -> VirtualWeb:
+    """The pages of a field on a test web; no links: they are all known."""
+    n, truth = len(field.host), field.truth
+    return VirtualWeb(
+        hosts=tuple(hosts),
+        host=field.host,
+        path=[f"/{number}.html" for number in range(n)],
+        title=[f"Page {number}" for number in range(n)],
+        kind=np.zeros(n, np.uint8),
+        rate=np.full(n, np.nan),
+        lifetimes=EventTimes.of(np.arange(n), np.full(n, truth.start), n),
+        changes=truth.changes,
+        links=WebLinks.of([], [], [], [], pages=n),
+        start=truth.start,
+        end=truth.end,
+    )
+
+
+def _crawled(web: VirtualWeb, pages: IntArray, importance: FloatArray, workers: int, budget: float) -> float:
+    """Freshness of these pages, weighted by importance, after a warm-up."""
+    clock = CommonClock(web.start, workers)
+    with (
+        VirtualWebServer(web, clock) as living,
+        tempfile.TemporaryDirectory() as folder,
+        open_store(Path(folder) / "store.db", create=True, durable=False) as store,
+    ):
+        urls = living.urls()
+        page = store.discover([urls[number] for number in pages.tolist()], web.start)
+        store.set_importance(page, importance[pages])
+        settings = WorkerSettings(
+            budget=budget,
+            user_agent="units/1.0 (+https://example.org/)",
+            politeness=PolitenessRules(factor=0.0, shortest=1.0, longest=1.0),
+            pace=WorkerPace(poll=math.inf),
+            pins=dict.fromkeys(living.hosts(), living.ip),
+            durable=False,
+        )
+
+        def orders(_limits: Mapping[str, str]) -> RuntimeLimits:
+            return RuntimeLimits(budget=budget, burst=2 * DAY, politeness=settings.politeness)
+
+        names = [f"w{number}" for number in range(workers)]
+        for number, name in enumerate(names):  # so that each has its buckets from the start
+            WorkerRegistry(store, name).report(RegisteredWorker(name, web.start, web.start))
+            own = np.arange(BUCKETS)[np.arange(BUCKETS) * workers // BUCKETS == number]
+            store.claim_buckets(name, own, web.start)
+
+        found: dict[str, float | None] = {}
+
+        def note_prices() -> None:  # before the workers leave, and their demand with them
+            if web.end - DAY < clock.now() < web.end - DAY / 4:
+                found.update({said.partition: said.price for said in store.demands()})
+
+        async def work(name: str, here: Path) -> None:
+            try:
+                async with live_crawl(
+                    name,
+                    ValuedPolicy(shortest_interval=HOUR),
+                    clock=clock,
+                    store=store,
+                    folder=here,
+                    scope=HostScope(frozenset(living.hosts())),
+                    settings=settings,
+                    orders=orders,
+                ) as driver:
+                    await driver.run(web.end, lambda _now: note_prices())
+            finally:
+                clock.leave()
+
+        for name in names:
+            (Path(folder) / name).mkdir()
+
+        async def run() -> None:
+            await asyncio.gather(*(work(name, Path(folder) / name) for name in names))
+
+        asyncio.run(run())
+        visits = store.visits()
+        place = np.full(int(page.max()) + 1, -1)
+        place[page] = pages
+        seen = replace(visits, page=place[visits.page])
+        truth = PageLifetimes.from_lifetimes(
+            np.arange(len(web)), web.lifetimes.times, web.lifetimes.offsets, web.changes.times, web.changes.offsets
+        )
+        weight = np.zeros(len(web))
+        weight[pages] = importance[pages]
+        edges = np.linspace(web.start + WARM_UP * (web.end - web.start), web.end, 2)
+        print(
+            f"  {workers} workers, {len(pages):,} pages: {len(visits):,} visits, prices {list(found.values())}",
+            flush=True,
+        )
+        return freshness(truth, seen, edges, weight).mean_fresh
 
 
 if __name__ == "__main__":

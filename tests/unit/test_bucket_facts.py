@@ -7,7 +7,9 @@ import numpy as np
 
 from recrawl.app.status import bucket_facts, worker_columns
 from recrawl.crawl.control.worker_registry import RegisteredWorker, WorkerRegistry
+from recrawl.store.coordination import PartitionDemand
 from recrawl.store.open import open_store
+from recrawl.time import DAY
 
 NOW = 1_790_000_000.0
 
@@ -28,9 +30,15 @@ def test_who_owns_what_is_counted(tmp_path):
         }
         columns, more = worker_columns(store, 1, NOW)
         assert more == "of 2"
+        curve = np.array([0.5, 1.0]), np.array([0.2, 0.1])
+        store.publish_demand(PartitionDemand("one", NOW - 5.0, 600, 70, 3, 0.5, 20 / DAY, 0.0, 1.0, *curve))
         columns, more = worker_columns(store, 9, NOW)
     assert more == ""
     assert columns["worker"] == ["one", "two"]
     assert columns["state"] == ["running", "silent"]
     assert columns["buckets"] == [600, 400]
     assert columns["visits"] == [5, 5]
+    assert columns["pages"] == [70, 0]
+    assert columns["price"] == [0.5, None]
+    assert columns["demand"] == [20.0, None]
+    assert columns["fitted"] == [NOW - 5.0, None]

@@ -316,15 +316,23 @@ def _buckets(work: CrawlActivity) -> list[tuple[str, str]]:
     return [("buckets", "; ".join(parts))]
 
 
-def worker_columns(store: ScheduleStore, limit: int, now: float) -> tuple[Columns, str]:
-    """Every registered worker: what it does, the buckets of hosts that it owns, and whether it still reports."""
-    owned = bucket_facts(store).owned
+def worker_columns(store: Store, limit: int, now: float) -> tuple[Columns, str]:
+    """Every registered worker: what it does, the buckets of hosts that it owns, and whether it still reports.
+
+    With what it published at its last fit: the pages that it schedules, its price, and the visits per day that its
+    pages ask for at this price.
+    """
+    owned, published = bucket_facts(store).owned, {said.partition: said for said in store.demands()}
     every = registered_workers(store.controls())
     some = every[:limit]
     return {
         "worker": [one.worker for one in some],
         "state": ["silent" if not is_alive(one, now) else "paused" if one.paused else "running" for one in some],
         "buckets": [owned.get(one.worker, 0) for one in some],
+        "pages": [said.pages if (said := published.get(one.worker)) else 0 for one in some],
+        "price": [said.price if (said := published.get(one.worker)) else None for one in some],
+        "demand": [said.asked_for * DAY if (said := published.get(one.worker)) else None for one in some],
+        "fitted": [said.time if (said := published.get(one.worker)) else None for one in some],
         "visits": [one.visits for one in some],
         "in_flight": [one.underway for one in some],
         "leased": [one.in_hand for one in some],

@@ -221,7 +221,18 @@ _SHOWN: dict[str, Callable[[Any], str]] = {
     "delay": format_duration,
     "seconds": "{:.3f}".format,
     **dict.fromkeys(
-        ("time", "discovered", "last_observed", "last_change", "next_due", "due", "since", "last_try", "next_try"),
+        (
+            "time",
+            "discovered",
+            "last_observed",
+            "last_change",
+            "next_due",
+            "due",
+            "since",
+            "last_try",
+            "next_try",
+            "reported",
+        ),
         shown_time,
     ),
     "late": format_duration,
@@ -230,6 +241,9 @@ _SHOWN: dict[str, Callable[[Any], str]] = {
     "quarantined": lambda yes: "yes" if yes else "–",
     "ready_at": lambda when: shown_time(when) if when > 0 else "–",
     **dict.fromkeys(("changes_per_day", "low", "high"), shown_rate),
+    "fitted": lambda when: "–" if when is None else shown_time(when),
+    "price": lambda price: "–" if price is None else f"{price:.3g}",
+    "demand": lambda visits: "–" if visits is None else f"{visits:,.1f}",
     "changes_every": lambda seconds: "not known" if math.isnan(seconds) else format_duration(seconds),
 }
 """The format functions of columns by name."""

@@ -131,7 +131,7 @@ _SPARE = {
     ListKind.PAGES: ("discovered", "importance"),
     ListKind.HOSTS: ("ready_at", "lies", "delay", "masked"),
     ListKind.NOISE: ("part", "position"),
-    ListKind.WORKERS: ("since", "leased"),
+    ListKind.WORKERS: ("since", "leased", "fitted", "in_flight"),
     ListKind.VISITS: ("seconds", "size"),
     ListKind.MISDATED: ("seconds", "size"),
     ListKind.FAILING: ("since", "last_try", "quarantined"),
@@ -162,7 +162,8 @@ def listing(  # noqa: C901, PLR0912, PLR0913 - one argument an option, one case 
 
     noise: parts of pages that are not compared because they differed between two requests moments apart, with their
     place, their last archived text, the kind and position of the difference, and the share of recent confirmations that
-    differed. workers: the workers that share the store, and how many of the 1,024 buckets of hosts each owns.
+    differed. workers: the workers that share the store, how many of the 1,024 buckets of hosts each owns, and of its
+    last fit the pages that it schedules, its price, and the visits per day that these pages ask for at this price.
     """
     from recrawl.app.display import rows_of
     from recrawl.app.rates.belief_table import host_id
