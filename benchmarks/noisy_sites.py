@@ -11,7 +11,7 @@ from zlib import crc32
 import numpy as np
 
 from recrawl.detect import ChangeCriteria, ChangeResult, PageState, classify_change, known_after
-from recrawl.detect.confirmation import classify_confirmed
+from recrawl.detect.detector import classify_confirmed
 from recrawl.detect.noise.learned_noise import NoiseEvidence, audit_share, evidence, wants_confirmation
 from recrawl.model import Capture, Verdict
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from recrawl.app.compare.policy_simulation import collections, find_datasets
+from recrawl.app.compare.benchmark_runs import collections, find_datasets
 from recrawl.assess.prediction_scores import log_loss
 from recrawl.estimate.posterior.posterior_estimators import Posterior
 from recrawl.model import Visits

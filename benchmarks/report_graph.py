@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import numpy as np
 from figures import note, options_of
 
-from recrawl.app.assess.site_pages import SitePages
+from recrawl.app.assess.assessment import SitePages
 from recrawl.assess.site_structure import ROOT, ChangeClass, collapse
 from recrawl.web.html_templates import data_block, plain
 from recrawl.web.report import site_graph

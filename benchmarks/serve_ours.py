@@ -33,8 +33,7 @@ def main() -> None:
         ):
             serve_all(travel.apps, said(travel.apps[0][1]), [travel.first])
         return
-    from recrawl.web.dashboard.dashboard_app import make_app
-    from recrawl.web.dashboard.dashboard_wiring import FIRST_LOOKS, wired
+    from recrawl.web.dashboard.dashboard_app import FIRST_LOOKS, make_app, wired
     from recrawl.web.servers import PrefetchPaths
 
     dashboard = wired(place, AccessGuard(), RealClock().now)

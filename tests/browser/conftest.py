@@ -32,8 +32,7 @@ from recrawl.crawl.clock import RealClock
 from recrawl.simulate.sites import SiteGrowth, lognormal_rates, synthetic_web, tree_site
 from recrawl.time import DAY, HOUR, MINUTE, VirtualClock
 from recrawl.web.dashboard.access_control import AccessGuard
-from recrawl.web.dashboard.dashboard_app import make_app
-from recrawl.web.dashboard.dashboard_wiring import wired
+from recrawl.web.dashboard.dashboard_app import make_app, wired
 from recrawl_testweb.fault_injection import FaultProfile
 from recrawl_testweb.virtual_trial import TrialSettings, run_trial
 from recrawl_testweb.virtual_web_server import VirtualWebServer

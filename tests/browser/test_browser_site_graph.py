@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from recrawl.app.assess.site_pages import SitePages
+from recrawl.app.assess.assessment import SitePages
 from recrawl.assess.site_structure import ROOT, ChangeClass, collapse
 from recrawl.web.html_templates import json_text
 from recrawl.web.report import site_graph

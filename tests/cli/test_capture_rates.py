@@ -7,8 +7,8 @@ import numpy as np
 from recrawl.app.site_capture import BelievedRates
 from recrawl.crawl.site_capture.capture_order import CaptureOrder
 from recrawl.crawl.site_capture.capture_terms import RateSource
+from recrawl.estimate import site_signals
 from recrawl.estimate.posterior.gamma_posterior import UNKNOWN_RATE
-from recrawl.estimate.signals import changefreq_prior
 from recrawl.model import Verdict, Visits
 from recrawl.store.open import open_store
 from recrawl.store.store_values import ClaimColumns
@@ -56,8 +56,8 @@ def test_where_rates_come_from_can_be_chosen(tmp_path):
         literal, corrected, equal = (rates(RateSource(name)) for name in ("sitemap", "sitemap-corrected", "equal"))
     a, b, c, d = URLS
     assert known == {a: belief[a], b: literal[b], c: belief[c], d: around[d]}
-    assert [literal[url] for url in (b, c)] == changefreq_prior.rates(weekly, "literal").tolist()
-    assert [corrected[url] for url in (b, c)] == changefreq_prior.rates(weekly, "corrected").tolist()
+    assert [literal[url] for url in (b, c)] == site_signals.rates(weekly, "literal").tolist()
+    assert [corrected[url] for url in (b, c)] == site_signals.rates(weekly, "corrected").tolist()
     assert corrected[b] > 50 * literal[b]
     assert literal[a] == corrected[a] == around[a] == around[b] == belief[b] != belief[a]
     assert set(equal.values()) == {UNKNOWN_RATE}

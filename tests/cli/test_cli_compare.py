@@ -11,7 +11,7 @@ import pytest
 
 from recrawl.app.compare.benchmark_runs import BenchmarkRun, TallyCache, run_all
 from recrawl.errors import ExitCode
-from recrawl.estimate.signals.exact_times import exact_times_as_observations
+from recrawl.estimate.site_signals import exact_times_as_observations
 from recrawl.model import ChangeKind, Histories, Verdict, Visits
 from recrawl.simulate.benchmark_field import field_from_histories, visits_per_page
 from recrawl.simulate.policy_benchmark import NAMES, BenchmarkRules, entry

@@ -45,8 +45,7 @@ def test_a_whole_workspace(run, workspace):
     assert "The workspace is complete and consistent." in done.stdout
     sampled = run("verify", "-w", "ws", "--sample", 2, "--seed", 1)
     assert (
-        "Read 2 of 3 captures, 66.67%. With 95% confidence at most 77.639% of all captures are wrong."
-        in sampled.stdout
+        "Read 2 of 3 captures, 66.67%. With 95% confidence at most 77.639% of all captures are wrong." in sampled.stdout
     )
 
 

@@ -21,9 +21,8 @@ from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
 from recrawl.model import Verdict, Visits
 from recrawl.store.open import open_store
 from recrawl.time import DAY, to_timestamp14
-from recrawl.web.dashboard import page_beliefs
-from recrawl.web.dashboard.page_beliefs import PageBeliefs
-from recrawl.web.dashboard.plan_survey import survey_of
+from recrawl.web.dashboard import plan_survey
+from recrawl.web.dashboard.plan_survey import PageBeliefs, survey_of
 from recrawl.web.dashboard.stale_cache import StorePool
 from recrawl.web.dashboard.workspace_dashboard import WorkspaceDashboard
 
@@ -142,7 +141,7 @@ def test_the_belief_drawn_over_time_is_the_one_of_rates_without_being_told(archi
 
 def test_pages_that_did_not_teach_are_believed_by_the_prior_of_their_host(archive, monkeypatch):
     """In a large workspace a sample teaches; the rates of other pages are nearly those of ``recrawl rates``."""
-    monkeypatch.setattr(page_beliefs, "SAMPLE", 50)
+    monkeypatch.setattr(plan_survey, "SAMPLE", 50)
     beliefs = PageBeliefs(open_workspace(archive, {}), lambda: 1.8e9)
     with open_store(archive / "recrawl.db") as store:
         known = learn(store)

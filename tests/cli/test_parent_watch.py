@@ -21,14 +21,14 @@ plan_survey.__name__ = "hanging_survey"
 plan_survey.SurveyProcess(open_workspace(Path(sys.argv[1]), {})).survey(0.0)
 """
 HANGING = """
-import os, sys, types
+import os, sys
 from pathlib import Path
 from recrawl.web.dashboard import plan_survey
 def hangs(*_):
     Path(sys.argv[3], "pid").write_text(str(os.getpid()))
     while True:
         sum(range(10_000))
-sys.modules["recrawl.web.dashboard.plan_survey"] = types.SimpleNamespace(survey_of=hangs)
+plan_survey.survey_of = hangs
 plan_survey.main(*sys.argv[1:])
 """
 VERBS = """

@@ -11,7 +11,7 @@ from recrawl.app.workspace.workspace import make_workspace
 from recrawl.crawl.worker.gc_tuning import SELDOM
 from recrawl.model import Verdict, Visits
 from recrawl.time import DAY, HOUR, VirtualClock
-from recrawl.web.dashboard.page_beliefs import PageBeliefs
+from recrawl.web.dashboard.plan_survey import PageBeliefs
 from recrawl.web.dashboard.stale_cache import StorePool
 from recrawl.web.replay.workspace_archive import archive_of
 from recrawl.web.servers import PrefetchPaths, bound, look_first, serve_all

@@ -19,8 +19,7 @@ from recrawl.simulate.sites import tree_site
 from recrawl.store.store_values import FoundPages, SiteProgress, SiteStep
 from recrawl.time import DAY, HOUR
 from recrawl.web.dashboard.capture_views import CaptureRequest, captures_views, course
-from recrawl.web.dashboard.child_processes import CaptureProcesses, CompareProcess
-from recrawl.web.dashboard.policy_views import panels
+from recrawl.web.dashboard.child_processes import CaptureProcesses, CompareProcess, panels
 from recrawl.web.dashboard.routes import CheckedParameters
 from recrawl.web.dashboard.settings_view import WorkspaceControls
 from recrawl.web.dashboard.stale_cache import StorePool

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from recrawl.detect import ChangeCriteria, classify_change, known_after
 from recrawl.detect.comparison import NEAR, PartComparison, link_kind
-from recrawl.detect.confirmation import classify_confirmed
+from recrawl.detect.detector import classify_confirmed
 from recrawl.detect.noise.learned_noise import (
     FAR_ENOUGH,
     FAR_LIMIT,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from recrawl.detect.text import line_diff as module
-from recrawl.detect.text.line_diff import LineSide, side_by_side
+from recrawl.detect import explanation as module
+from recrawl.detect.explanation import LineSide, side_by_side
 
 LINES = st.lists(st.text("ab c.", max_size=8), max_size=12)
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recrawl.estimate import site_signals
 from recrawl.estimate.posterior import posterior_estimators
-from recrawl.estimate.signals import exact_times, source_trust
-from recrawl.estimate.signals.source_trust import SourceStatements, SourceTrust
+from recrawl.estimate.site_signals import SourceStatements, SourceTrust
 from recrawl.model import Histories, Visits
 from recrawl.time import DAY
 
@@ -41,7 +41,7 @@ def site(rng, pages=200, observations=20, law="honest"):
 
 
 def test_an_exact_rate_is_changes_over_time_and_nothing_where_nothing_was_observed():
-    found = exact_times.rate([2, 0, 0], [20.0, 8.0, 0.0])
+    found = site_signals.rate([2, 0, 0], [20.0, 8.0, 0.0])
     np.testing.assert_array_equal(found, [0.1, 0.0, np.nan])
 
 
@@ -50,15 +50,15 @@ def test_an_exact_rate_is_changes_over_time_and_nothing_where_nothing_was_observ
 
 def checked_by_hand(times, changed, said, claimed):
     """(gap, tested, true, about_change) of one statement about one page; look k closes the gap of changed[k]."""
-    if claimed > said + source_trust.INSTANT:
+    if claimed > said + site_signals.INSTANT:
         return None, True, False, True
     claimed = min(claimed, said)
     place = next((k for k, time in enumerate(times) if time >= claimed), None)
     if place is None:
-        return source_trust.AFTER_ALL_OBSERVATIONS, False, True, None
+        return site_signals.AFTER_ALL_OBSERVATIONS, False, True, None
     last = max([place] + [k for k, time in enumerate(times) if time <= said])
     fine = (place == 0 or changed[place]) and not any(changed[place + 1 : last + 1])
-    gap = place - 1 if place > 0 else source_trust.BEFORE_ALL_OBSERVATIONS
+    gap = place - 1 if place > 0 else site_signals.BEFORE_ALL_OBSERVATIONS
     return gap, last > 0, fine, changed[last] if last > 0 else None
 
 
@@ -77,7 +77,7 @@ def test_statements_are_judged_as_by_hand(times, flags, said):
     own = Visits.of(np.full(len(times), 5), times, verdict=verdict)
     histories = Histories.from_visits(Visits.concatenate([others, own]))
     statements = SourceStatements(np.full(len(said), 5), *(np.array(column) for column in zip(*said, strict=True)))
-    found = source_trust.check(histories, statements)
+    found = site_signals.check(histories, statements)
     for i, (time, claimed) in enumerate(said):
         gap, tested, fine, about = checked_by_hand(times, [False, *flags[1 : len(times)]], time, claimed)
         assert found.tested[i] == tested
@@ -94,7 +94,7 @@ def test_statements_are_judged_as_by_hand(times, flags, said):
 )
 def test_only_the_honest_host_is_heard(law, heard):
     histories, statements, _ = site(np.random.default_rng(5), law=law)
-    counted = source_trust.count(source_trust.check(histories, statements), np.zeros(len(histories), dtype=np.int64))
+    counted = site_signals.count(site_signals.check(histories, statements), np.zeros(len(histories), dtype=np.int64))
     assert (counted.of(np.zeros(1, dtype=np.int64))[0] > 0.9) == heard
     if not heard:
         assert counted.of(np.zeros(1, dtype=np.int64))[0] == 0.0
@@ -106,14 +106,14 @@ def test_hosts_are_judged_apart_and_periods_add_up():
     lying = honest.changed_at.copy()
     lying[honest.page >= 100] = honest.time[honest.page >= 100]
     host = np.where(np.arange(200) < 100, 7, 3)
-    checked = source_trust.check(histories, SourceStatements(honest.page, honest.time, lying))
-    counted = source_trust.count(checked, host)
+    checked = site_signals.check(histories, SourceStatements(honest.page, honest.time, lying))
+    counted = site_signals.count(checked, host)
     assert counted.group.tolist() == [3, 7]
     assert counted.weights()[0] == 0.0
     assert counted.weights()[1] > 0.9
     assert counted.of(np.array([7, 99, 3])).tolist() == [counted.weights()[1], 0.0, 0.0]
     halves = [
-        source_trust.count(source_trust.CheckedStatements(*(column[part] for column in checked)), host)
+        site_signals.count(site_signals.CheckedStatements(*(column[part] for column in checked)), host)
         for part in (slice(0, 2000), slice(2000, None))
     ]
     together = halves[0].plus(halves[1])
@@ -123,8 +123,8 @@ def test_hosts_are_judged_apart_and_periods_add_up():
 
 def test_a_host_that_said_little_is_not_heard_yet():
     assert SourceTrust(np.array([1]), np.array([[1, 0]]), np.array([[50, 0]]), np.array([[51, 0]])).weights()[0] == 0.0
-    nobody = source_trust.count(
-        source_trust.check(Histories.concatenate([]), SourceStatements(*(np.empty(0),) * 3)), np.empty(0, np.int64)
+    nobody = site_signals.count(
+        site_signals.check(Histories.concatenate([]), SourceStatements(*(np.empty(0),) * 3)), np.empty(0, np.int64)
     )
     assert nobody.of(np.array([4])).tolist() == [0.0]
 
@@ -149,7 +149,7 @@ def test_changes_are_dated_by_hand():
     #   first look at 100 days (changed 4 before), changed at 107 (look 110), quiet, changed at 125 (look 140)
     days = [100.0, 110.0, 120.0, 140.0]
     found = dated(history(days, [0, 2, 1, 2]), [1] * 4, days, [96.0, 107.0, 107.0, 125.0])
-    assert found == [(0, 3.0), (2, 15.0), (source_trust.BEFORE_ALL_OBSERVATIONS, 4.0)]
+    assert found == [(0, 3.0), (2, 15.0), (site_signals.BEFORE_ALL_OBSERVATIONS, 4.0)]
 
 
 def test_who_is_not_heard_dates_nothing():
@@ -177,7 +177,7 @@ def test_strange_statements_are_no_statements():
     found = posterior_estimators.dates(histories, said, np.ones(2))
     assert (found.row.tolist(), found.gap.tolist(), found.age.tolist()) == (
         [1],
-        [source_trust.BEFORE_ALL_OBSERVATIONS],
+        [site_signals.BEFORE_ALL_OBSERVATIONS],
         [1e8],
     )
     assert len(posterior_estimators.dates(Histories.concatenate([]), said, np.empty(0)).row) == 0

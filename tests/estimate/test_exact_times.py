@@ -9,8 +9,7 @@ from recrawl.estimate import mle
 from recrawl.estimate.estimator import RateEvidence
 from recrawl.estimate.posterior import grid_posterior
 from recrawl.estimate.posterior.posterior_estimators import DatedPosterior, Posterior, trusted_dates
-from recrawl.estimate.signals.exact_times import MOMENT, as_dated, exact_times_as_observations
-from recrawl.estimate.signals.source_trust import SourceStatements
+from recrawl.estimate.site_signals import MOMENT, SourceStatements, as_dated, exact_times_as_observations
 from recrawl.model import GridBelief, Histories, Visits
 from recrawl.simulate.sampling import IrregularVisits, PageTruth, sample
 from recrawl.simulate.virtual_web import PoissonProcess

@@ -18,10 +18,9 @@ from recrawl.capture import (
 )
 from recrawl.capture.strategy import LinkGraph, walk
 from recrawl.detect import classify_change, known_after
-from recrawl.estimate import mle
+from recrawl.estimate import mle, site_signals
 from recrawl.estimate.mle import interpolate, update_model
 from recrawl.estimate.point_estimators import bias_reduced_rate
-from recrawl.estimate.signals import changefreq_prior, exact_times
 from recrawl.model import UNCOUNTED, Capture, Histories, Pages, Verdict, Visits
 from recrawl.plan import crawl_time
 from recrawl.predict import static_features
@@ -430,12 +429,12 @@ def sharc_collapse(tree, status, root):
 
 @golden("sharc.oracle_mle")
 def oracle_mle(times, T, delta):  # noqa: N803 - the thesis' letter
-    return exact_times.rate(len(times), T / delta)  # changes per interval of length delta: reading 003.37
+    return site_signals.rate(len(times), T / delta)  # changes per interval of length delta: reading 003.37
 
 
 @golden("sharc.sitemap_rates")
 def sitemap_rates(T, tau):  # noqa: N803 - the thesis' letter
-    return changefreq_prior.category_rates(T, tau)
+    return site_signals.category_rates(T, tau)
 
 
 @golden("sharc.online_features")

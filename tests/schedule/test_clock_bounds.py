@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from recrawl.app.compare.policy_simulation import collections
+from recrawl.app.compare.benchmark_runs import collections
 from recrawl.estimate.operational.operational_factors import RANGE
 from recrawl.schedule.learning.online_fit import OnlineFit
 from recrawl.schedule.policies.valued import ValuedPolicy

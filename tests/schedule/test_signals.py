@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
-from recrawl.estimate.signals.source_trust import SignalledGaps, learn
+from recrawl.estimate.site_signals import SignalledGaps, learn
 from recrawl.model import Pages, Verdict, Visits
 from recrawl.schedule.learning.online_fit import SignalState
 from recrawl.schedule.policies.valued import ValuedPolicy

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recrawl.app.compare.policy_simulation import collections
+from recrawl.app.compare.benchmark_runs import collections
 from recrawl.assess.truth_scores import PageLifetimes, assess_changes, freshness
 from recrawl.model import Verdict
 from recrawl.model.arrays import offsets_of

@@ -17,8 +17,7 @@ from recrawl.app.workspace.workspace import make_workspace
 from recrawl.crawl.clock import RealClock
 from recrawl.model import Outcome, Verdict, Visit, Visits
 from recrawl.web.dashboard.access_control import AccessGuard
-from recrawl.web.dashboard.dashboard_app import make_app
-from recrawl.web.dashboard.dashboard_wiring import wired
+from recrawl.web.dashboard.dashboard_app import make_app, wired
 from recrawl.web.dashboard.routes import Parameter, RefusedError
 
 BUSY = 503

@@ -21,8 +21,7 @@ from recrawl.store.store_values import FoundPages
 from recrawl.time import DAY, VirtualClock
 from recrawl.web.dashboard.access_control import AccessGuard
 from recrawl.web.dashboard.capture_views import MOST_KEPT, FinishedRows, SiteGraphs
-from recrawl.web.dashboard.dashboard_app import make_app
-from recrawl.web.dashboard.dashboard_wiring import wired
+from recrawl.web.dashboard.dashboard_app import make_app, wired
 from recrawl.web.dashboard.host_views import HostTable, answer, table_of
 from recrawl.web.dashboard.routes import CheckedParameters
 from recrawl.web.dashboard.stale_cache import CachedAnswer

@@ -25,8 +25,7 @@ from recrawl.transfer.archive_import import Importer
 from recrawl.transfer.import_sources import ImportSources
 from recrawl.transfer.payload_classifier import PayloadClassifier
 from recrawl.web.dashboard.access_control import AccessGuard
-from recrawl.web.dashboard.dashboard_app import make_app
-from recrawl.web.dashboard.dashboard_wiring import wired
+from recrawl.web.dashboard.dashboard_app import make_app, wired
 
 URL = "http://page.example/<script>alert(1)</script>"
 SILENT = "http://b.example/silent"

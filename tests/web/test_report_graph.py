@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from recrawl.app.assess.site_pages import SitePages, media_types, pages_of_archive, pages_of_capture
+from recrawl.app.assess.assessment import SitePages, media_types, pages_of_archive, pages_of_capture
 from recrawl.assess.archive_quality import archive_quality
 from recrawl.assess.crawl_segmentation import segment_crawls
 from recrawl.assess.observations import Observations
@@ -15,7 +15,7 @@ from recrawl.store.open import open_store
 from recrawl.store.store_values import CaptureColumns, FoundPages, SiteProgress, SiteStep
 from recrawl.time import DAY
 from recrawl.web.html_templates import data_block, json_text
-from recrawl.web.report.areas import areas_section
+from recrawl.web.report.holdings import areas_section
 from recrawl.web.report.site_graph import (
     KIND,
     SCRIPTS,

@@ -13,8 +13,7 @@ import pytest
 from recrawl.app.workspace.workspace import make_workspace
 from recrawl.crawl.clock import RealClock
 from recrawl.web.dashboard.access_control import SAFE_METHODS, TOKEN_FILE, AccessGuard, stored_token
-from recrawl.web.dashboard.dashboard_app import make_app
-from recrawl.web.dashboard.dashboard_wiring import wired
+from recrawl.web.dashboard.dashboard_app import make_app, wired
 from recrawl.web.dashboard.stale_cache import StorePool
 from recrawl.web.replay.replay_app import time_travel_app
 from recrawl.web.replay.workspace_archive import archive_of

@@ -338,8 +338,7 @@ class Archive:
 
         ``match`` chooses pages by a text in their URLs, or a pattern with ``*`` and ``?``.
         """
-        from recrawl.app.assess.assess_facts import facts, words
-        from recrawl.app.assess.assess_tables import crawls, pages, sections, subsites
+        from recrawl.app.assess.assess_facts import crawls, facts, pages, sections, subsites, words
         from recrawl.app.assess.assessment import AssessmentQuestion, answer
         from recrawl.app.plots import plot_quality
 

@@ -58,8 +58,7 @@ def run_simulation(  # noqa: PLR0913 - what is simulated, by keyword
         InputError: there is no data set.
     """
     from recrawl import __version__
-    from recrawl.app.compare.benchmark_runs import tick_of
-    from recrawl.app.compare.policy_simulation import SimulationQuestion, simulate_policies
+    from recrawl.app.compare.benchmark_runs import SimulationQuestion, simulate_policies, tick_of
     from recrawl.app.display import visits_of
 
     entered = [policies] if isinstance(policies, str) or not isinstance(policies, Sequence) else list(policies)

@@ -19,7 +19,7 @@ from recrawl.app.workspace.settings import Settings
 from recrawl.app.workspace.workspace_wiring import host_limits_of, policy_of, politeness_of
 from recrawl.crawl.visit.site_claims import signals
 from recrawl.errors import ConfigError, InputError
-from recrawl.estimate.signals.exact_times import exact_times_as_observations
+from recrawl.estimate.site_signals import exact_times_as_observations
 from recrawl.model import ANSWERED, Belief, BoolArray, FloatArray, IntArray, Outcome, Pages
 from recrawl.model.plurals import counted, told
 from recrawl.plan.budget_outcome import (

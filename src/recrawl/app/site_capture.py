@@ -23,8 +23,8 @@ from recrawl.crawl.site_capture.capture_order import CaptureOrder
 from recrawl.crawl.site_capture.capture_terms import RateSource
 from recrawl.crawl.site_capture.site_capture_driver import CaptureProgress, SiteCaptureDriver
 from recrawl.errors import ConfigError, InputError
+from recrawl.estimate import site_signals
 from recrawl.estimate.posterior.gamma_posterior import UNKNOWN_RATE
-from recrawl.estimate.signals import changefreq_prior
 from recrawl.model import BoolArray, FloatArray, IntArray
 from recrawl.model.plurals import counted
 from recrawl.predict import related_pages
@@ -212,7 +212,7 @@ def forecast(place: Workspace, store: Store, order: CaptureOrder, now: float) ->
     )
 
 
-_CLAIMS: dict[RateSource, changefreq_prior.Reading] = {
+_CLAIMS: dict[RateSource, site_signals.Reading] = {
     RateSource.KNOWN: "literal",
     RateSource.SITEMAP: "literal",
     RateSource.SITEMAP_CORRECTED: "corrected",
@@ -301,13 +301,13 @@ class BelievedRates:
     def _section(self, page: IntArray) -> IntArray:
         return np.array([related_pages.section_id(url) for url in self.store.urls(page)], np.int64)
 
-    def _claimed(self, page: IntArray, reading: changefreq_prior.Reading) -> FloatArray:
+    def _claimed(self, page: IntArray, reading: site_signals.Reading) -> FloatArray:
         """What the last ``changefreq`` said of each page means (SHARC Definition 6.1); NaN for nothing."""
         claims = self.store.claims(np.unique(page))
         said = np.flatnonzero(claims.changefreq > 0)
         last = dict(zip(claims.page[said].tolist(), claims.changefreq[said].tolist(), strict=True))
-        said_of = np.array([last.get(one, changefreq_prior.UNSAID) for one in page.tolist()], np.int64)
-        return changefreq_prior.rates(said_of, reading)
+        said_of = np.array([last.get(one, site_signals.UNSAID) for one in page.tolist()], np.int64)
+        return site_signals.rates(said_of, reading)
 
 
 def statement_words(said: CaptureStatement, names: Names, most: int = 5) -> list[str]:

@@ -1,8 +1,8 @@
 """The entry point of ``recrawl``: signals are handled from the first line on, before slow imports.
 
 The first Ctrl-C or SIGTERM ends every command cleanly, with the exit code for interrupts (conventions S4). It raises
-``KeyboardInterrupt``; a command with work to finish handles the signal itself (``cli.interrupts``). If the program is
-stuck in a library, the process is ended after a few seconds. As after a kill, nothing acknowledged is lost.
+``KeyboardInterrupt``; a command with work to finish handles the signal itself (``cli.operate.run_display``). If the
+program is stuck in a library, the process is ended after a few seconds. As after a kill, nothing acknowledged is lost.
 """
 
 from __future__ import annotations

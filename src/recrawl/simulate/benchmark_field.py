@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from recrawl.estimate.signals.exact_times import MOMENT
+from recrawl.estimate.site_signals import MOMENT
 from recrawl.model import BoolArray, FloatArray, Histories, IntArray, Pages
 from recrawl.predict.related_pages import UrlClusters
 from recrawl.simulate.sampling import Collection, PageTruth

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from recrawl.errors import DiskFullError, InputError, require
-from recrawl.estimate.signals.exact_times import is_exact
+from recrawl.estimate.site_signals import is_exact
 from recrawl.formats.atomic_files import FULL, unfinished_file
 from recrawl.formats.cdx.cdx_lines import REVISIT
 from recrawl.formats.columnar.capture_batches import NO_SIZE, RecordKind, schema

@@ -259,7 +259,7 @@ def run(data: Path, output: Path, *, seed: int, repeats: int, days: int) -> None
     from recrawl.app.progress import bar, line
 
     with line("Starting"):
-        from recrawl.app.compare.policy_simulation import find_datasets
+        from recrawl.app.compare.benchmark_runs import find_datasets
         from recrawl.app.result_tables import draw_panels
         from recrawl_lab.trials.class_trial import SCALES, STARTS, methods
 

@@ -80,7 +80,7 @@ def recorded_pages(folder: Path) -> RecordedPages:
 
     What is told of a version beside its URL differs: sites tell links, images, tables and sizes, sources sizes alone.
     """
-    from recrawl.app.compare.policy_simulation import collections
+    from recrawl.app.compare.benchmark_runs import collections
     from recrawl_lab.trials.rate_training import RecordedPages
 
     found = sorted(collections(folder), key=lambda one: one.name)

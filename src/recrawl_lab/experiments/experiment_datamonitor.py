@@ -25,7 +25,7 @@ def run(data: Path, output: Path, *, seed: int, days: int) -> None:
     """Try all strategies on each data set; write datamonitor.csv, datamonitor.md and a plot a data set."""
     import numpy as np
 
-    from recrawl.app.compare.policy_simulation import collections, find_datasets
+    from recrawl.app.compare.benchmark_runs import collections, find_datasets
     from recrawl.app.progress import bars
     from recrawl.app.result_tables import draw_panels
     from recrawl_lab.trials.datamonitor_trial import STRATEGIES, documents, try_strategy

@@ -96,7 +96,7 @@ def run(data: Path, output: Path, asked: PoliciesOptions) -> None:
 
 def _fields(data: Path, only: Sequence[str], most_pages: int | None) -> dict[str, BenchmarkField]:
     """The fields of all data sets, by name, largest last. Equal names get the name of their data set."""
-    from recrawl.app.compare.policy_simulation import collections, find_datasets
+    from recrawl.app.compare.benchmark_runs import collections, find_datasets
     from recrawl.simulate.benchmark_field import field_of, field_of_all
 
     found: dict[str, BenchmarkField] = {}

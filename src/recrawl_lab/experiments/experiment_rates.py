@@ -21,7 +21,7 @@ def run(data: Path, output: Path, *, seed: int, repeats: int, most_pages: int) -
     """Try all estimators on each data set; write scores.csv, rates.md and rates.png into ``output``."""
     import numpy as np
 
-    from recrawl.app.compare.policy_simulation import collections, find_datasets
+    from recrawl.app.compare.benchmark_runs import collections, find_datasets
     from recrawl.app.progress import bars
     from recrawl.app.result_tables import draw_panels
     from recrawl_lab.trials.rate_trials import CUTS, LENGTHS, populations, score

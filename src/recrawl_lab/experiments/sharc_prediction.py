@@ -194,7 +194,7 @@ class SharcPredictionOptions:
 
 def run(data: Path, output: Path, asked: SharcPredictionOptions) -> None:
     """Predict bins on each site of each data set; write a table, a report and a plot into ``output``."""
-    from recrawl.app.compare.policy_simulation import find_datasets
+    from recrawl.app.compare.benchmark_runs import find_datasets
     from recrawl.app.progress import bar
     from recrawl_lab.sharc_plots import draw_site_dots
 

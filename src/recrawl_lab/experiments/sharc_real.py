@@ -32,7 +32,7 @@ def recorded_sites(data: Path, only: Sequence[str]) -> list[RecordedSite]:
     Raises:
         InputError: there is no such site, or no links are told.
     """
-    from recrawl.app.compare.policy_simulation import collections, find_datasets
+    from recrawl.app.compare.benchmark_runs import collections, find_datasets
     from recrawl_lab.trials.capture_recorded import RecordedSite
 
     found = []

@@ -21,9 +21,9 @@ import numpy as np
 from recrawl.capture import REVISITING, CaptureTerms
 from recrawl.capture.sharc_optimal import optimal
 from recrawl.capture.strategy import LinkGraph
+from recrawl.estimate import site_signals
 from recrawl.estimate.estimator import RateEvidence
 from recrawl.estimate.posterior.posterior_estimators import Posterior
-from recrawl.estimate.signals import changefreq_prior, exact_times
 from recrawl.model import FloatArray, GridBelief, Histories, IntArray
 from recrawl.model.arrays import offsets_of, starts_of_runs
 from recrawl.predict.related_pages import UrlClusters
@@ -78,7 +78,7 @@ class RecordedSite:
         return VirtualSite(
             self._graph(page, parent, start),
             np.flatnonzero(parent < 0),
-            exact_times.rate(changes.counts(), end - start),
+            site_signals.rate(changes.counts(), end - start),
             changes,
         )
 
@@ -159,12 +159,12 @@ def claimed_categories(rate: FloatArray) -> IntArray:
     with np.errstate(divide="ignore"):
         between = np.where(rate > 0, 1.0 / rate, np.inf)
     # A little more than the interval is still within it: a rate and its inverse are rounded.
-    return np.searchsorted(np.array(changefreq_prior.INTERVALS) * (1.0 + 1e-9), between) + 1
+    return np.searchsorted(np.array(site_signals.INTERVALS) * (1.0 + 1e-9), between) + 1
 
 
-def hinted_rates(rate: FloatArray, reading: changefreq_prior.Reading) -> FloatArray:
+def hinted_rates(rate: FloatArray, reading: site_signals.Reading) -> FloatArray:
     """The rates, per second, that readers of a sitemap make of such claims (SHARC Definition 6.1)."""
-    return changefreq_prior.rates(claimed_categories(rate), reading)
+    return site_signals.rates(claimed_categories(rate), reading)
 
 
 Source = Literal["oracle", "learned", "sitemap", "sitemap-corrected"]

@@ -48,7 +48,7 @@ async def capture_site(place: Workspace, store: Store, after: TrialAftermath, se
     import typer
 
     from recrawl.app.site_capture import carry_out, rates_of
-    from recrawl.cli.interrupts import interruptible
+    from recrawl.cli.operate.run_display import interruptible
     from recrawl.crawl.site_capture.capture_order import CaptureOrder
     from recrawl.crawl.site_capture.capture_terms import DEFAULT_STRATEGY
 

@@ -12,7 +12,7 @@ from recrawl.formats.columnar.capture_batches import ReadReport
 from recrawl.time import to_http_date
 from recrawl.web.replay import cdx_server
 from recrawl.web.replay.cdx_server import query_of, resume_key
-from recrawl.web.replay.replay_urls import moment_of
+from recrawl.web.replay.replay_port import moment_of
 
 HOME = "http://site.example/"
 KEY = "example,site)/"

@@ -9,7 +9,7 @@ import pytest
 from recrawl.formats.columnar.capture_batches import ReadReport
 from recrawl.formats.timemap import read_timemap
 from recrawl.time import HOUR
-from recrawl.web.replay import capture_lookup
+from recrawl.web.replay import mementos
 
 HOME = "http://site.example/"
 FIRST, SECOND, THIRD, LAST = "20240101000000", "20240101010000", "20240101020000", "20240101050000"
@@ -265,17 +265,17 @@ def test_a_timemap_in_each_form_is_read_back(server, form, media_type):
 @pytest.mark.parametrize("form", ["link", "json", "cdxj"])
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 def test_a_long_timemap_comes_in_pages_that_name_each_other(server, form, size, monkeypatch):
-    whole = capture_lookup.time_map
+    whole = mementos.time_map
     monkeypatch.setattr(
         "recrawl.web.replay.replay_app.time_map",
         lambda store, uris, query: whole(store, uris, query._replace(size=size)),
     )
-    path, seen, mementos = f"archive/timemap/{form}/{HOME}", set(), []
+    path, seen, times = f"archive/timemap/{form}/{HOME}", set(), []
     while path:
         seen.add(path)
         found = read_timemap(server.ask(path).body, path, ReadReport(strict=True))
-        mementos += [one.time for one in found.mementos]
+        times += [one.time for one in found.mementos]
         ways = [page.uri.removeprefix(server.base) for page in found.pages]
         path = next((way for way in ways if way not in seen), None)
-    assert [round(time) for time in mementos] == [round(1_704_067_200 + hour * HOUR) for hour in (0, 1, 2, 5)]
+    assert [round(time) for time in times] == [round(1_704_067_200 + hour * HOUR) for hour in (0, 1, 2, 5)]
     assert len(seen) == -(-4 // size)

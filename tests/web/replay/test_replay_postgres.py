@@ -9,8 +9,7 @@ import pytest
 from recrawl.store.store_values import FoundPages
 from recrawl.time import HOUR
 from recrawl.web.dashboard.access_control import AccessGuard
-from recrawl.web.dashboard.dashboard_app import make_app
-from recrawl.web.dashboard.dashboard_wiring import wired
+from recrawl.web.dashboard.dashboard_app import make_app, wired
 
 HOME = "http://site.example/"
 NOW = 1_704_067_200.25 + 10 * HOUR

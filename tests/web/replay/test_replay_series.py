@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from recrawl.store.open import open_store
 from recrawl.store.store_values import CaptureColumns
-from recrawl.web.replay import capture_lookup
-from recrawl.web.replay.replay_urls import RefusalError
+from recrawl.web.replay import mementos
+from recrawl.web.replay.replay_port import RefusalError
 
 URL = "http://series.example/"
 moments = st.one_of(st.floats(0, 40), st.integers(0, 40).map(float), st.just(math.inf))
@@ -51,8 +51,8 @@ def answers(store, url, at):
         except RefusalError as error:
             return error.status
 
-    named = [] if math.isinf(at) else [told(capture_lookup.named)]
-    return [told(capture_lookup.nearest), *named]
+    named = [] if math.isinf(at) else [told(mementos.named)]
+    return [told(mementos.nearest), *named]
 
 
 numbers = iter(range(1_000_000))
@@ -64,7 +64,7 @@ def test_read_at_once_or_in_pieces_the_answers_are_the_same(store, found, at, mo
     url = fill(store, next(numbers), found)
     at_once = answers(store, url, at)
     with monkeypatch.context() as patch:
-        patch.setattr(capture_lookup, "_FEW", 0)
+        patch.setattr(mementos, "_FEW", 0)
         assert answers(store, url, at) == at_once
     answered = [time for time, status in found.items() if status > 0]
     assert (at_once[0] == 404) == (not answered)

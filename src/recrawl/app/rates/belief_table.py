@@ -10,15 +10,14 @@ import numpy as np
 
 from recrawl.detect.digest_verdicts import is_resource
 from recrawl.errors import InputError, meant
+from recrawl.estimate import site_signals
 from recrawl.estimate.estimator import Estimator, RateEstimate, RateEvidence, estimate
 from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
 from recrawl.estimate.gap_columns import highest_identifiable_rate
 from recrawl.estimate.operational.operational_posterior import ClockedBelief, OperationalPosterior
 from recrawl.estimate.point_evidence import PointBelief
 from recrawl.estimate.posterior.posterior_estimators import DatedPosterior, GammaPosterior, Posterior
-from recrawl.estimate.signals import changefreq_prior
-from recrawl.estimate.signals.exact_times import exact_times_as_observations, is_exact
-from recrawl.estimate.signals.source_trust import SourceStatements
+from recrawl.estimate.site_signals import SourceStatements, exact_times_as_observations, is_exact
 from recrawl.model import (
     Belief,
     BoolArray,
@@ -202,13 +201,11 @@ def _hinted(belief: Belief, claims: ClaimColumns, histories: Histories) -> Belie
         return belief
     changefreq = np.zeros(len(histories), np.int64)
     changefreq[np.searchsorted(histories.page, claims.page[said])] = claims.changefreq[said]
-    rate = changefreq_prior.rates(changefreq, "corrected")
+    rate = site_signals.rates(changefreq, "corrected")
     if isinstance(belief, GridBelief):
-        return changefreq_prior.hint(belief, rate)
+        return site_signals.hint(belief, rate)
     if isinstance(belief, ClockedBelief):
-        return replace(
-            belief, learned=replace(belief.learned, belief=changefreq_prior.hint(belief.learned.belief, rate))
-        )
+        return replace(belief, learned=replace(belief.learned, belief=site_signals.hint(belief.learned.belief, rate)))
     return belief
 
 

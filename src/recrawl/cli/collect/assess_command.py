@@ -10,8 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recrawl.app.assess.archive_reading import TemporaryArchive
-from recrawl.app.assess.assess_facts import facts, words
-from recrawl.app.assess.assess_tables import Columns, composite_columns, crawls, first_rows, pages, sections, subsites
+from recrawl.app.assess.assess_facts import (
+    Columns,
+    composite_columns,
+    crawls,
+    facts,
+    first_rows,
+    pages,
+    sections,
+    subsites,
+    words,
+)
 from recrawl.app.assess.assessment import ArchiveAssessment, AssessmentQuestion
 from recrawl.app.display import HERE, json_text, seconds_of
 from recrawl.app.progress import bars, line
@@ -118,7 +127,7 @@ def write_answer(
     if wanted.output is not None:
         written += _write_folder(wanted.output, found, archive, wanted.provenance)
     if wanted.graphml is not None or wanted.tree is not None:
-        from recrawl.app.assess.assess_tables import write_trees
+        from recrawl.app.assess.assess_facts import write_trees
 
         written += write_trees(store, found, folded=wanted.graphml, whole=wanted.tree)
     if wanted.plot is not None:
@@ -368,7 +377,7 @@ def _assess(
     composites: tuple[Path | ArchiveFolder | None, int],
 ) -> None:
     """Compute and print. ``composites``: the folder of archive files if bytes may be read, and the pages to check."""
-    from recrawl.app.assess.assess_tables import composed_in
+    from recrawl.app.assess.assess_facts import composed_in
     from recrawl.app.assess.assessment import answer
 
     if archive is not None:

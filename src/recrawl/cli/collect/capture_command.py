@@ -384,8 +384,7 @@ def _carried_out(place: Workspace, store: Store, order: CaptureOrder, unfinished
     """Run the capture and return its report. If it is interrupted, print that and exit."""
     from recrawl.app.site_capture import carry_out
     from recrawl.app.workspace.workspace_wiring import classifier_of
-    from recrawl.cli.interrupts import interruptible
-    from recrawl.cli.operate.run_display import getting_ready
+    from recrawl.cli.operate.run_display import getting_ready, interruptible
     from recrawl.parse.parse_pool import warm_up
 
     again = command_in(place.folder, "capture --resume")

@@ -75,8 +75,7 @@ async def _run(place: Workspace, for_: str | None, until: str | None, *, once: b
     """Crawl until the time is over or the user interrupts; returns the exit code."""
     from recrawl.app.crawl_run import CrawlRun, run_term
     from recrawl.cli.entry import seconds_since_start, take_over_last_words
-    from recrawl.cli.interrupts import interruptible
-    from recrawl.cli.operate.run_display import TerminalDisplay
+    from recrawl.cli.operate.run_display import TerminalDisplay, interruptible
     from recrawl.crawl.clock import RealClock
 
     clock = RealClock()

@@ -1,10 +1,15 @@
-"""The display of a running crawl: one status line on a terminal, or an occasional line in a log."""
+"""The display of a running crawl (a status line, or an occasional line), and its interrupts.
+
+The first interrupt lets running requests finish, the second ends the run at once.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import math
+import signal
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 
 import typer
 
@@ -13,6 +18,38 @@ from recrawl.app.display import shown_time
 from recrawl.crawl.control.metrics import CrawlStats
 from recrawl.model.plurals import counted
 from recrawl.time import MINUTE, format_duration
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def interruptible(stop: Callable[[], None]) -> Iterator[list[int]]:
+    """Within the context, the first signal calls ``stop`` and the second cancels the task; yields the received signals.
+
+    Before and after it, a signal ends the command at once (``recrawl.cli.entry``).
+    """
+    loop, running = asyncio.get_running_loop(), asyncio.current_task()
+    received: list[int] = []
+
+    def on_signal(number: int) -> None:
+        received.append(number)
+        if len(received) == 1:
+            stop()
+            with suppress(OSError):  # The reader of our output may be gone, such as a closed terminal.
+                typer.echo("Finishing running requests. Interrupt again to stop at once.", err=True)
+        elif running is not None:
+            running.cancel()
+
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, on_signal, number)
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler)
+
 
 _REFRESH = 0.5
 """Seconds between two updates on a terminal."""

@@ -108,9 +108,8 @@ def _serve(
 ) -> None:
     """Serve the dashboard, and archived pages at the next port, until interrupted."""
     from recrawl.crawl.clock import RealClock
-    from recrawl.web.dashboard.dashboard_app import make_app
-    from recrawl.web.dashboard.dashboard_wiring import FIRST_LOOKS, wired
-    from recrawl.web.dashboard.page_beliefs import PageBeliefs
+    from recrawl.web.dashboard.dashboard_app import FIRST_LOOKS, make_app, wired
+    from recrawl.web.dashboard.plan_survey import PageBeliefs
     from recrawl.web.replay.workspace_archive import time_travel
     from recrawl.web.servers import PrefetchPaths, serve_all
 

@@ -29,8 +29,7 @@ from recrawl.estimate.operational.factor_state import PageGroups, TimeFactor, ch
 from recrawl.estimate.operational.operational_factors import known_births
 from recrawl.estimate.operational.operational_time import OperationalTime
 from recrawl.estimate.posterior.posterior_estimators import GridKnowledge, Posterior, TrustedDates, mixed, trusted_dates
-from recrawl.estimate.signals.exact_times import as_dated
-from recrawl.estimate.signals.source_trust import SourceStatements
+from recrawl.estimate.site_signals import SourceStatements, as_dated
 from recrawl.model import AnyArray, FloatArray, GridBelief, Histories, IntArray
 
 SILENCE = 3.0

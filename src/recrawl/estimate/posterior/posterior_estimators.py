@@ -7,7 +7,7 @@ intervals are too narrow.
 
 **Dates.** :class:`DatedPosterior` also uses the dates that sites give for their last changes, weighted by their
 reliability. Dates are Last-Modified and a sitemap's lastmod (algorithms §5). For each host the source with the highest
-trust w is used (``estimate.signals.source_trust``), or none if no source proved reliable. Two beliefs are computed: one
+trust w is used (``estimate.site_signals``), or none if no source proved reliable. Two beliefs are computed: one
 from the observations alone, and one in which the dated changes have exact times. The result is their mixture,
 
     p = w·p(observations and dates) + (1 − w)·p(observations),
@@ -27,14 +27,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from recrawl.estimate import site_signals
 from recrawl.estimate.estimator import RateEvidence
 from recrawl.estimate.posterior import gamma_posterior, grid_posterior
 from recrawl.estimate.posterior.expected_rates import fit_sharpened, fit_sharpened_gamma
 from recrawl.estimate.posterior.gamma_posterior import GroupPriors, fit_group_priors, fit_prior
 from recrawl.estimate.posterior.grid_posterior import STRENGTH, GridPriors, fit_priors
-from recrawl.estimate.signals import source_trust
-from recrawl.estimate.signals.exact_times import as_dated
-from recrawl.estimate.signals.source_trust import SourceStatements
+from recrawl.estimate.site_signals import SourceStatements, as_dated
 from recrawl.model import AnyArray, FloatArray, GammaBelief, GridBelief, Histories, IntArray
 
 
@@ -144,7 +143,7 @@ class DatedChanges(NamedTuple):
 
     row: IntArray
     gap: IntArray
-    """The gap the change happened in; ``source_trust.BEFORE_ALL_OBSERVATIONS`` for one before the first observation."""
+    """The gap the change happened in; ``site_signals.BEFORE_ALL_OBSERVATIONS`` for one before the first observation."""
     age: FloatArray
     """Seconds from the change to the observation that closed the gap, or to the statement if that came first."""
 
@@ -156,9 +155,9 @@ def dates(histories: Histories, statements: SourceStatements, weight: FloatArray
 
     Of statements about one gap the one with the latest change counts, and of those the last.
     """
-    checked = source_trust.check(histories, statements)
+    checked = site_signals.check(histories, statements)
     usable = np.flatnonzero(
-        checked.true & (checked.gap != source_trust.AFTER_ALL_OBSERVATIONS) & (weight[checked.row] > 0.0)
+        checked.true & (checked.gap != site_signals.AFTER_ALL_OBSERVATIONS) & (weight[checked.row] > 0.0)
     )
     gap, row = checked.gap[usable], checked.row[usable]
     slot = np.where(gap >= 0, gap, len(histories.gaps) + row)
@@ -219,7 +218,7 @@ def trusted_dates(evidence: RateEvidence, sources: tuple[SourceStatements, ...])
     """The changes that the most trusted source of each host dates."""
     histories = evidence.histories
     group = evidence.levels[0] if evidence.levels else np.zeros(len(histories), dtype=np.int64)
-    weights = [source_trust.count(source_trust.check(histories, source), group).of(group) for source in sources]
+    weights = [site_signals.count(site_signals.check(histories, source), group).of(group) for source in sources]
     best = np.argmax(weights, axis=0) if weights else np.zeros(len(histories), dtype=np.int64)
     weight = np.max(weights, axis=0) if weights else np.zeros(len(histories))
     gaps: list[IntArray] = [np.empty(0, dtype=np.int64)]

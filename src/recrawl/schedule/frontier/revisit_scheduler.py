@@ -24,7 +24,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from recrawl.estimate.signals.exact_times import exact_times_as_observations
+from recrawl.estimate.site_signals import exact_times_as_observations
 from recrawl.model import ANSWERED, BoolArray, FloatArray, IntArray, Pages, Visits
 from recrawl.schedule.policy import Policy, ReplicablePolicy, SignalAware, SnapshotPolicy
 from recrawl.schedule.politeness.retry import Retry

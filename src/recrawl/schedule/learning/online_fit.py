@@ -21,7 +21,7 @@ the observations, not on their batches.
 Signals of change count for nothing until they have proved true (algorithms §4). A signal is one moment at which an
 outside source reported a change of a page: its date in a sitemap moved past the last observation, a feed has an entry
 for it, a sibling changed. Reliability differs from host to host and is learned from the observations that followed
-(``estimate.signals``).
+(``estimate.site_signals``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from collections.abc import Callable
 import numpy as np
 
 from recrawl.estimate.operational.operational_factors import ClosedGaps, known_births
-from recrawl.estimate.signals.source_trust import SignalledGaps, learn
+from recrawl.estimate.site_signals import SignalledGaps, learn
 from recrawl.model import AnyArray, BoolArray, FloatArray, Histories, IntArray
 from recrawl.model.arrays import offsets_of
 from recrawl.schedule.learning.belief_state import BeliefState

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from recrawl.app.assess.site_pages import pages_of_capture
+from recrawl.app.assess.assessment import pages_of_capture
 from recrawl.assess.blur_coherence import outcome_counts
 from recrawl.model import Outcome, Verdict
 from recrawl.store.base import HistoryStore, Store

@@ -17,16 +17,14 @@ from recrawl.app.rates.rates_table import in_words
 from recrawl.app.status import failure_words, work_facts
 from recrawl.app.visit_explanation import as_facts, compared, story_of
 from recrawl.assess.changes_over_time import activity
-from recrawl.detect.explanation import reasons
-from recrawl.detect.text.line_diff import side_by_side
+from recrawl.detect.explanation import reasons, side_by_side
 from recrawl.errors import InputError
-from recrawl.estimate.signals.exact_times import exact_times_as_observations
+from recrawl.estimate.site_signals import exact_times_as_observations
 from recrawl.model import Histories, Visits
 from recrawl.parse.parse_pool import OverBudgetError, new_parse_pool
 from recrawl.store.browse import PageQuery
 from recrawl.time import MINUTE
-from recrawl.web.dashboard.page_beliefs import PageBeliefs
-from recrawl.web.dashboard.plan_survey import PlanSurvey, SurveyProcess, survey_of
+from recrawl.web.dashboard.plan_survey import PageBeliefs, PlanSurvey, SurveyProcess, survey_of
 from recrawl.web.dashboard.routes import Answer, CheckedParameters, RefusedError, View
 from recrawl.web.dashboard.stale_cache import CachedAnswer
 

@@ -19,7 +19,7 @@ from recrawl.store.base import CaptureIndex, Store
 from recrawl.store.store_values import REVISIT, CaptureColumns, KeyedCaptures, KeyRange
 from recrawl.time import to_http_date, to_timestamp14
 from recrawl.urls import address
-from recrawl.web.replay.replay_urls import RefusalError, begin_of, end_of, moment_of
+from recrawl.web.replay.replay_port import RefusalError, begin_of, end_of, moment_of
 
 FIELDS = (
     "urlkey",

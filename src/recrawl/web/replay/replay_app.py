@@ -42,13 +42,13 @@ from recrawl.web.dashboard.access_control import (
 )
 from recrawl.web.html_templates import InlineAssets, environment
 from recrawl.web.replay import cdx_server
-from recrawl.web.replay.capture_lookup import TimeMapPage, TimeMapQuery, time_map
 from recrawl.web.replay.cdx_server import CdxRequest, query_of
-from recrawl.web.replay.mementos import Mementos
-from recrawl.web.replay.replay_port import IngestOptions, ReplayPort
-from recrawl.web.replay.replay_urls import (
+from recrawl.web.replay.mementos import Mementos, TimeMapPage, TimeMapQuery, time_map
+from recrawl.web.replay.replay_port import (
+    IngestOptions,
     MementoRequest,
     RefusalError,
+    ReplayPort,
     TimeGateRequest,
     TimeMapRequest,
     asked_for,

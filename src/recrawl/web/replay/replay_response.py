@@ -30,8 +30,7 @@ from recrawl.model import Capture
 from recrawl.store.archived_copies import Kept, is_record_of, original
 from recrawl.store.base import Store
 from recrawl.urls import address
-from recrawl.web.replay.replay_port import ReplayPort
-from recrawl.web.replay.replay_urls import RefusalError
+from recrawl.web.replay.replay_port import RefusalError, ReplayPort
 
 _ATTRIBUTES = ("href", "src", "poster", "data", "background")
 _SELECTOR = "[href], [src], [poster], [data], [background], [srcset], [style], base, meta[http-equiv]"

@@ -36,7 +36,7 @@ from recrawl.store.open import open_store
 from recrawl.transfer.archive_import import CleaningRules, Importer
 from recrawl.transfer.composite_reader import CapturedPage, CompositeReader, embeds_apart
 from recrawl.web.dashboard.access_control import AccessGuard
-from recrawl.web.dashboard.page_beliefs import PageBeliefs
+from recrawl.web.dashboard.plan_survey import PageBeliefs
 from recrawl.web.dashboard.stale_cache import StorePool
 from recrawl.web.replay.pywb_replay import PywbReplay
 from recrawl.web.replay.replay_app import COLLECTION, batches_of, time_travel_app

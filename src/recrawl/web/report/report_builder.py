@@ -14,10 +14,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recrawl.app.assess.assess_facts import paragraphs
-from recrawl.app.assess.assess_tables import composed_in, composite_words, crawls, pages, sections
-from recrawl.app.assess.assessment import ArchiveAssessment, AssessmentQuestion, answer
-from recrawl.app.assess.site_pages import SitePages, media_types, pages_of_archive, pages_of_capture
+from recrawl.app.assess.assess_facts import composed_in, composite_words, crawls, pages, paragraphs, sections
+from recrawl.app.assess.assessment import (
+    ArchiveAssessment,
+    AssessmentQuestion,
+    SitePages,
+    answer,
+    media_types,
+    pages_of_archive,
+    pages_of_capture,
+)
 from recrawl.app.rates.estimator_backtest import predict_links, some_observations
 from recrawl.app.rates.rates_diagnosis import SEED, findings_of
 from recrawl.app.rates.rates_table import RateRows, RatesGrouping, RatesQuestion, rows_for
@@ -45,12 +51,17 @@ from recrawl.store.base import HistoryStore, PageTable, Store
 from recrawl.store.store_values import SiteCapture
 from recrawl.time import DAY
 from recrawl.web.report import site_graph
-from recrawl.web.report.areas import areas_section
 from recrawl.web.report.behaviour import ChangeBehaviour, ChangeLevel, behaviour_sections
-from recrawl.web.report.coherence_sections import SiteParts, composites_section, subsites_section
-from recrawl.web.report.holdings import Holdings, holdings_section
+from recrawl.web.report.holdings import Holdings, areas_section, holdings_section
+from recrawl.web.report.quality_sections import (
+    MOST_ROWS,
+    SharpnessData,
+    SiteParts,
+    composites_section,
+    quality_sections,
+    subsites_section,
+)
 from recrawl.web.report.report_page import ReportExtras, Section
-from recrawl.web.report.sharpness_section import MOST_ROWS, SharpnessData, quality_sections
 from recrawl.web.report.site_graph import graph_section, scatter_section
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from recrawl.app.assess.site_pages import SitePages
+from recrawl.app.assess.assessment import SitePages
 from recrawl.assess.site_structure import ChangeClass, CollapsedTree, collapse
 from recrawl.model import FloatArray, IntArray
 from recrawl.model.plurals import counted

@@ -1,4 +1,22 @@
-r"""The reliability of dates and of signals of change, by host.
+"""Dates and signals of sites: known change times, changefreq, and how far sources are trusted.
+
+**changefreq** of a sitemap gives a prior of the change rate (SHARC Definition 6.1). Categories C₀ … C_n (always,
+hourly, …, never) have intervals T₀ < … < T_{n−1}; "never" has none. With c = ln(1/τ):
+
+    λ₀ = 1,   λ_i = c·(T_{i−1} + T_i)/(2·T_{i−1}·T_i),   λ_n = c/(2·T_{n−1}),
+
+the mean of the bounds c/T_{i−1} and c/T_i of a category. Two readings (reading 003.36): *literal*, c = ln(1/τ), by
+which a page stays unchanged over its interval with probability τ; *corrected*, c = ln(1/(1 − τ)), by which it changes
+in it with probability τ, as the text wants, capped at λ₀, since hourly would exceed always. Sites exaggerate, and many
+say "daily" of everything, so the prior is a weak one: half a change's worth.
+
+**Known change times** become observations, so that every estimator can use them. An observation means "changed at some
+time since the observation before". A known time of change adds that nothing changed between it and the observation.
+Both are expressed by splitting the gap: a moment that ends in a change, and a quiet rest. Up to a constant the
+likelihood of that is λ·e^{−λτ}, the exact one (algorithms §5).
+
+From complete logs (git histories, feeds) the rate is N changes over the time T (SHARC 6.2). The thesis counts changes
+in slots of Δ and divides by their number; divided by Δ it is N/T (reading 003.37).
 
 **Dates.** The statements of a source are compared with our own observations, and counted per host. A statement (c, L)
 says at the time c: "the page last changed at L". It is **false** if L is after c, if the gap between observations that
@@ -28,11 +46,178 @@ Useless signals get a κ of 0.15 to 0.4 this way, so signals of a host count onl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from recrawl.model import BoolArray, FloatArray, Histories, IntArray
+from recrawl.model import (
+    ANSWERED,
+    BoolArray,
+    ChangeKind,
+    FloatArray,
+    GammaBelief,
+    GridBelief,
+    Histories,
+    IntArray,
+    Outcome,
+    Verdict,
+    Visits,
+)
+from recrawl.model.arrays import offsets_of, starts_of_runs
+from recrawl.time import DAY
+
+Reading = Literal["literal", "corrected"]
+
+CONFIDENCE = 0.95
+"""τ of the thesis."""
+INTERVALS = (60.0, 3600.0, DAY, 7.0 * DAY, 30.0 * DAY, 365.0 * DAY)
+"""Seconds of always (the thesis' delay between two visits, a minute), hourly, daily, weekly, monthly, yearly."""
+UNSAID = 0
+"""The number of a page without a changefreq; 1 is always, 7 never (``formats.sitemap_feed.ChangeFrequency``)."""
+
+
+def category_rates(intervals: npt.ArrayLike, tau: float = CONFIDENCE, reading: Reading = "literal") -> FloatArray:
+    """λ of each category, one more than there are intervals, per unit of time; λ₀ is 1.
+
+    >>> category_rates([1.0, 60.0], 0.9).round(6).tolist()
+    [1.0, 0.053558, 0.000878]
+    """
+    bound = np.asarray(intervals, dtype=np.float64)
+    if not (len(bound) and 0.0 < tau < 1.0 and bound[0] > 0 and (np.diff(bound) > 0).all()):
+        msg = f"intervals must be positive and ascend, and 0 < tau < 1; got {bound.tolist()} and {tau}"
+        raise ValueError(msg)
+    strength = -np.log(tau) if reading == "literal" else -np.log1p(-tau)
+    limits = strength / bound
+    means = (limits + np.append(limits[1:], 0.0)) / 2.0
+    rates = np.concatenate([[1.0], means])
+    return rates if reading == "literal" else np.minimum(rates, 1.0)
+
+
+def rates(changefreq: IntArray, reading: Reading = "literal", tau: float = CONFIDENCE) -> FloatArray:
+    """λ of each page, per second, from the category that its sitemap claims; NaN where nothing is said.
+
+    The unit of time of the definition is the interval of "always", so that its λ₀ = 1 is one change in it.
+
+    >>> [round(1 / rate / DAY, 1) for rate in rates(np.array([3, 4])).tolist()]  # daily, weekly
+    [1.6, 34.1]
+    """
+    unit = INTERVALS[0]
+    table = np.append(np.nan, category_rates(np.array(INTERVALS) / unit, tau, reading) / unit)
+    known = (changefreq >= 0) & (changefreq < len(table))
+    return np.asarray(table[np.where(known, changefreq, UNSAID)])
+
+
+def prior(
+    changefreq: IntArray, otherwise: GammaBelief, reading: Reading = "literal", *, strength: float = 0.5
+) -> GammaBelief:
+    """Gamma(s, s/λ) where a category is claimed, of the mean rate it says.
+
+    ``otherwise`` (one row per page) elsewhere.
+    """
+    said = rates(changefreq, reading)
+    known = np.isfinite(said)
+    return GammaBelief(np.where(known, strength, otherwise.a), np.where(known, strength / said, otherwise.b))
+
+
+def hint(belief: GridBelief, rate: FloatArray) -> GridBelief:
+    """The belief under a prior around what is claimed.
+
+    A log-normal with σ = 2, so wide that a few observations outgrow it.
+
+    ``rate[i]`` is what is claimed of page i, per second; NaN or 0 where nothing is. A claim that is off by a factor
+    of seven costs no more than half a nat. Memory in bounded blocks.
+    """
+    weights = belief.weights.copy()
+    logs = np.log(belief.rates)
+    for start in range(0, len(belief), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            claimed = np.log(rate[block])
+        rows = np.flatnonzero(np.isfinite(claimed))
+        pull = np.exp(-0.5 * np.square((logs - np.clip(claimed[rows, None], logs[0], logs[-1])) / _SPREAD))
+        mixed = weights[block][rows] * pull
+        weights[start + rows] = (mixed / mixed.sum(axis=1, keepdims=True)).astype(np.float32)
+    return GridBelief(belief.rates, weights)
+
+
+_SPREAD = 2.0
+"""Standard deviation of ln λ around a claim."""
+_BLOCK = 65_536
+
+
+MOMENT = 1.0
+"""Seconds in which a change of known time is taken to have happened."""
+
+
+def is_exact(visits: Visits) -> BoolArray:
+    """Which visits are changes of known time: somebody logged them (``ChangeKind.EXACT``)."""
+    return np.asarray((visits.verdict == Verdict.CHANGED) & ((visits.kinds & np.uint16(ChangeKind.EXACT)) != 0))
+
+
+def exact_times_as_observations(visits: Visits) -> Visits:
+    """Exact changes as observations: a moment before each of them one that found the page as it had been.
+
+    A log names each change, so nothing changed between an exact change and the visit before it. Taken for ordinary
+    observations, visits made only at changes would make any page seem to change without end. Anyone who learns from
+    visits (estimators and policies alike) receives them in this form, so that all have the same beliefs.
+
+    The visit that opens the history of a page says nothing about change, so nothing is put before it. Visits that are
+    not exact stay as they are. The answer is sorted by page and time where anything is added. O(n log n), O(n) if
+    sorted; ``visits`` itself where nothing is exact.
+    """
+    if not bool(is_exact(visits).any()):
+        return visits
+    told = visits.sorted()
+    before = np.diff(told.time, prepend=-np.inf)
+    at = np.flatnonzero(is_exact(told) & ~starts_of_runs(told.page) & (before > 0))
+    was = told.outcome[at - 1]
+    silent = Visits.of(
+        told.page[at],
+        told.time[at] - np.minimum(MOMENT, before[at] / 2.0),
+        outcome=np.where(was <= ANSWERED, was, Outcome.FETCHED),  # the page was there, or gone
+        verdict=Verdict.UNCHANGED,
+    )
+    return Visits.concatenate([told, silent]).sorted()
+
+
+def as_dated(histories: Histories, gap: IntArray, age: FloatArray) -> Histories:
+    """Changed gaps of which the last change is known, as observations: a moment with that change, and a quiet ``age``.
+
+    ``gap`` are the positions of such gaps, each once; ``age`` the seconds from the last change to the observation that
+    closed it. What was before that change within the gap nobody knows, so it is told of no more. O(gaps).
+    """
+    if not len(gap):
+        return histories
+    order = np.argsort(gap)
+    moment = np.full(len(gap), MOMENT)
+    return _retold(histories, gap[order], (moment, np.maximum(age[order], MOMENT)), (True, False))
+
+
+def _retold(
+    histories: Histories, split: IntArray, lengths: tuple[FloatArray, FloatArray], changed: tuple[bool, bool]
+) -> Histories:
+    """The histories with each gap at ``split`` (ascending) replaced by two of these lengths and flags."""
+    pieces = np.ones(len(histories.gaps), dtype=np.int64)
+    pieces[split] = 2
+    last = np.cumsum(pieces) - 1
+    gaps, flags = np.repeat(histories.gaps, pieces), np.repeat(histories.changed, pieces)
+    for place, length, flag in zip((last[split] - 1, last[split]), lengths, changed, strict=True):
+        gaps[place], flags[place] = length, flag
+    offsets = offsets_of(np.repeat(histories.row_of_gap(), pieces), len(histories))
+    times = histories.first_visit, histories.last_visit, histories.last_change
+    return Histories(histories.page, offsets, gaps, flags, *times)
+
+
+def rate(changes: npt.ArrayLike, observed: npt.ArrayLike) -> FloatArray:
+    """N/T per unit of ``observed``; NaN where nothing was observed.
+
+    >>> rate(11, 40.0).tolist()
+    0.275
+    """
+    n, t = np.asarray(changes, dtype=np.float64), np.asarray(observed, dtype=np.float64)
+    return np.asarray(np.divide(n, t, out=np.full(np.broadcast(n, t).shape, np.nan), where=t > 0))
+
 
 BELOW_THIS_OFF = 0.7
 """The minimum weight of a source that is used."""

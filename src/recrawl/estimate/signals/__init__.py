@@ -1,1 +1,0 @@
-"""Dates and signals of sites, and how far they are trusted."""
