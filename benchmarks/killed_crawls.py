@@ -109,6 +109,7 @@ class Site:
     """A few hosts, each an address of loopback."""
 
     port: int = 0
+    hosts: int = HOSTS
     log: list[Request] = field(default_factory=list)
     """Requests for pages."""
     all: list[Request] = field(default_factory=list)
@@ -119,12 +120,12 @@ class Site:
     @property
     def seed_scope(self) -> list[str]:
         """The first page of each host."""
-        return [f"http://127.0.0.{number + 1}:{self.port}/" for number in range(HOSTS)]
+        return [f"http://{address_of(number)}:{self.port}/" for number in range(self.hosts)]
 
     def until_all_is_read(self) -> None:
         """Return when the server has read what dead crawlers sent: it may not have come to that yet."""
-        for number in range(HOSTS):  # earlier connections are accepted earlier
-            with socket.create_connection((f"127.0.0.{number + 1}", self.port), PATIENCE) as connection:
+        for number in range(self.hosts):  # earlier connections are accepted earlier
+            with socket.create_connection((address_of(number), self.port), PATIENCE) as connection:
                 connection.sendall(f"GET {PROBE} HTTP/1.1\r\n\r\n".encode())
                 if not connection.recv(1):
                     raise AssertionError("the site does not answer")
@@ -135,12 +136,17 @@ class Site:
         return time.time() - self.log[-1].time > 1.0  # noqa: TID251 - its own log
 
 
+def address_of(number: int) -> str:
+    """The address of a host, counted from 0."""
+    return f"127.0.{number // 250}.{number % 250 + 1}"
+
+
 @contextmanager
-def a_site(port: int = 0) -> Iterator[Site]:
+def a_site(port: int = 0, hosts: int = HOSTS) -> Iterator[Site]:
     """A site that runs until the block ends. An OSError where loopback has but one address, or the port is taken."""
-    socket.create_server((f"127.0.0.{HOSTS}", 0)).close()
+    socket.create_server((address_of(hosts - 1), 0)).close()
     ready, stop, failed = threading.Event(), list[Callable[[], object]](), list[OSError]()
-    place = Site()
+    place = Site(hosts=hosts)
 
     async def serve() -> None:
         loop = asyncio.get_running_loop()
@@ -152,7 +158,7 @@ def a_site(port: int = 0) -> Iterator[Site]:
         try:
             servers = [await loop.create_server(made, "127.0.0.1", port)]
             place.port = servers[0].sockets[0].getsockname()[1]
-            servers += [await loop.create_server(made, f"127.0.0.{n + 1}", place.port) for n in range(1, HOSTS)]
+            servers += [await loop.create_server(made, address_of(n), place.port) for n in range(1, hosts)]
         except OSError as error:
             failed.append(error)
             ready.set()
