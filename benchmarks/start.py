@@ -1,8 +1,9 @@
-"""How long a new page waits: for the help, for the demo, for the tests.
+"""How long a user waits: for the help, for the demo, for the tests, for the status of many pages.
 
 uv run python benchmarks/start.py help        processor time of recrawl --help, beside Python that does nothing
 uv run python benchmarks/start.py demo        recrawl demo in an empty folder
 uv run python benchmarks/start.py tests       all tests; some twenty minutes
+uv run python benchmarks/start.py status --pages 1000000      recrawl status; eight visits a page, 1 % of the pages due
 """
 
 from __future__ import annotations
@@ -17,17 +18,24 @@ from pathlib import Path
 from statistics import median
 
 from figures import note, options_of
+from store_population import DUE_SPAN, add_visits, populate_sqlite, temporary_folder
+
+from recrawl.time import DAY
 
 ROOT = Path(__file__).resolve().parents[1]
 TRIES = 7
+VISITS = 8
+"""Of each page."""
 
 
 def main() -> None:
     """Print what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = {"help": show_help, "demo": show_demo, "tests": run_tests}
+    parts = {"help": show_help, "demo": show_demo, "tests": run_tests, "status": show_status}
     parser.add_argument("what", choices=parts, nargs="?", default="help")
-    parts[options_of(parser).what]()
+    parser.add_argument("--pages", type=int, default=1_000_000, help="for status")
+    given = options_of(parser)
+    parts[given.what](*([given.pages] if given.what == "status" else []))
 
 
 def show_help() -> None:
@@ -53,6 +61,40 @@ def run_tests() -> None:
     wall, processor = spent([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], ROOT, shown=True)
     print(f"tests {wall:.0f} s, {processor:.0f} s of processors")
     note("tests", wall, "s", "all tests", baseline=processor, beside="processor time of the same")
+
+
+def show_status(pages: int) -> None:
+    """``recrawl status`` and what the first view of the dashboard asks for, beside the same of 10,000 pages."""
+    took = []
+    for count in (10_000, pages):
+        with temporary_folder() as folder:
+            place, now = folder / "workspace", time.time()  # noqa: TID251 - visits of the last weeks
+            spent([sys.executable, "-m", "recrawl", "init", str(place)], ROOT)
+            (place / "recrawl.db").unlink()
+            populate_sqlite(place / "recrawl.db", count, max(count // 100, 1), since=now - DUE_SPAN / 100)
+            add_visits(place / "recrawl.db", count, VISITS, now - DAY)
+            command = [sys.executable, "-m", "recrawl", "status", "-w", str(place)]
+            status = [spent(command, ROOT)[1] for _ in range(3)]
+            view = [spent([sys.executable, "-c", _FIRST_VIEW, str(place)], ROOT)[1] for _ in range(3)]
+            opened = median(spent([sys.executable, "-c", "import recrawl.web.dashboard.workspace_dashboard"], ROOT)[1:])
+        took.append(median(status))
+        print(
+            f"{count:,} pages: recrawl status {took[-1]:.2f} s of a processor; first view of the dashboard "
+            f"{median(view):.2f} s, {opened:.2f} s of them to load the program"
+        )
+    print(f"{took[1] / took[0]:.2f} x")
+
+
+_FIRST_VIEW = """
+import sys
+from pathlib import Path
+from recrawl.app.workspace.workspace import open_workspace
+from recrawl.crawl.clock import RealClock
+from recrawl.web.dashboard.workspace_dashboard import WorkspaceDashboard
+board = WorkspaceDashboard(open_workspace(Path(sys.argv[1]), {}), None, RealClock().now)
+board.counts(), board.work()
+board.close()
+"""
 
 
 def spent(command: list[str], folder: Path, *, shown: bool = False) -> tuple[float, float]:

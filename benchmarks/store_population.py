@@ -10,10 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
+import numpy as np
 import psycopg
 
+from recrawl.model import Verdict
 from recrawl.store import open_store
 from recrawl.store.discovery import key_hash
+from recrawl.store.history import LOOK, SEGMENT_VISITS, pack
+from recrawl.time import DAY
 
 DUE_SPAN = 1_000_003
 """Due times are spread over this many seconds from 0."""
@@ -31,14 +35,21 @@ SELECT i, (i * 7919) % {hosts} + 1,
 '"' || i || '"', '', '', '', 'text/html', 0, 0 FROM {numbers}"""
 
 _SCHEDULE = """INSERT INTO schedule (page, host, due)
-SELECT id, host, (id * 7368787) % {span} FROM page"""
+SELECT id, host, {since} + (id * 7368787) % {span} FROM page"""
+_VISITS = """INSERT INTO visit (segment, page, time, outcome, verdict, kinds, status, size, cost, new_internal,
+new_external, added_internal, added_external, magnitude)
+SELECT {segment}, i, {time} + i % 86400, 0, {verdict}, 0, 200, 2000, 0.1, 0, 0, 0, 0, -1
+FROM (WITH RECURSIVE n(i) AS (SELECT {first} UNION ALL SELECT i + 1 FROM n WHERE i < {last}) SELECT i FROM n)"""
 
 _NEXT_DUE = "UPDATE host SET next_due = (SELECT min(due) FROM schedule WHERE schedule.host = host.id)"
 _INDEX = "CREATE INDEX schedule_by_host ON schedule (host, due, page)"
 
 
-def populate_sqlite(path: Path, pages: int, hosts: int, *, found_by_url: bool = False) -> str:
-    """A new SQLite store with N pages; its location. Computing keys by which pages are found takes longer."""
+def populate_sqlite(path: Path, pages: int, hosts: int, *, found_by_url: bool = False, since: float = 0.0) -> str:
+    """A new SQLite store with N pages; its location. Computing keys by which pages are found takes longer.
+
+    Due times are spread over ``DUE_SPAN`` seconds from ``since`` on.
+    """
     open_store(path, create=True).close()
     connection = apsw.Connection(str(path))
     connection.pragma("journal_mode", "off")
@@ -55,11 +66,34 @@ def populate_sqlite(path: Path, pages: int, hosts: int, *, found_by_url: bool = 
             connection.create_scalar_function("key_hash", lambda *key: key_hash(str(key[0])), 1, deterministic=True)
             connection.execute("UPDATE page SET key_hash = key_hash(key)")
         connection.execute("CREATE INDEX page_by_start ON page (key_start)")
-        connection.execute(_SCHEDULE.format(span=DUE_SPAN))
+        connection.execute(_SCHEDULE.format(span=DUE_SPAN, since=since))
         connection.execute(_INDEX)
         connection.execute(_NEXT_DUE)
     connection.close()
     return str(path)
+
+
+def add_visits(path: Path, pages: int, visits: int, until: float) -> None:
+    """Visit every page N times, a week apart, the last time before ``until``; every third visit found a change."""
+    connection = apsw.Connection(str(path))
+    connection.pragma("journal_mode", "off")
+    connection.pragma("synchronous", "off")
+    segment = 0
+    with connection:
+        for number in range(visits):
+            begin = until - (visits - number) * 7 * DAY
+            for first in range(1, pages + 1, SEGMENT_VISITS):
+                segment, last = segment + 1, min(first + SEGMENT_VISITS - 1, pages)
+                verdict = f"CASE WHEN (i + {number}) % 3 THEN {Verdict.UNCHANGED:d} ELSE {Verdict.CHANGED:d} END"
+                words = {"segment": segment, "time": begin, "verdict": verdict, "first": first, "last": last}
+                connection.execute(_VISITS.format(**words))
+                rows = "SELECT page, time, outcome, verdict, kinds FROM visit WHERE segment = ? ORDER BY page, time"
+                columns = np.fromiter(connection.execute(rows, (segment,)), LOOK)
+                changed = int((columns["verdict"] == Verdict.CHANGED).sum())
+                ends = float(columns["time"].min()), float(columns["time"].max())
+                row = (segment, len(columns), changed, 0, *ends, pack(columns))
+                connection.execute("INSERT INTO visit_segment VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+    connection.close()
 
 
 def populate_postgres(address: str, name: str, pages: int, hosts: int) -> str:
@@ -79,7 +113,7 @@ def populate_postgres(address: str, name: str, pages: int, hosts: int) -> str:
             _HOSTS.format(numbers=numbers.format(hosts)),
             _PAGES.format(numbers=numbers.format(f"{pages}::bigint"), hosts=hosts, key=key),
             "ALTER TABLE page ADD CONSTRAINT page_by_key UNIQUE (key_hash)",
-            _SCHEDULE.format(span=DUE_SPAN),
+            _SCHEDULE.format(span=DUE_SPAN, since=0.0),
             _INDEX,
             _NEXT_DUE,
             "VACUUM ANALYZE",
