@@ -126,7 +126,7 @@ def unequal(pages: int, units: int, days: int, rng: np.random.Generator) -> Benc
 
 def report_hourly() -> None:
     """Let workers report, read controls and ask for pages now and then, not every second: weeks pass in minutes."""
-    run_control.REPORT_EVERY = worker_registry.REPORT_EVERY = runtime_limits.READ_EVERY = HOUR
+    vars(run_control)["REPORT_EVERY"] = worker_registry.REPORT_EVERY = runtime_limits.READ_EVERY = HOUR
     worker_registry.SILENCE, worker_registry._LONGEST_GAP = 6 * HOUR, 2 * HOUR  # noqa: SLF001 - as above
     run_control._EXCHANGE_EVERY = HOUR  # noqa: SLF001 - as above
     lease_pool._POLL = 10 * MINUTE  # noqa: SLF001 - as above
