@@ -175,7 +175,7 @@ def _quantile_rows(d: Diagnosis) -> list[tuple[str, str, str]]:
 
 def _fit_rows(name: str, fit: LogNormalFit) -> list[tuple[str, str, str]]:
     if np.isnan(fit.mu):
-        return [(name, "–", f"too few changed pages for a distribution: {fit.pages}")]
+        return [(name, "not known", f"too few changed pages for a distribution: {fit.pages}")]
     fits = "fits" if fit.p >= 2 * _RARE else "does not fit exactly"
     return [
         (name, format_duration(fit.median), f"median of {fit.pages:,} that changed"),
