@@ -97,7 +97,11 @@ async def crawl(folder: Path, recorder: CallRecorder, *, same: bool) -> None:
     def on_visits(batch: Sequence[VisitDone]) -> None:
         visited.extend(batch)
         if recorder.on:
-            asyncio.get_running_loop().call_soon(driver.stop)
+            asyncio.get_running_loop().call_soon(end)
+
+    def end() -> None:
+        recorder.on = False  # the parts that hear of an acknowledged visit have done so; the end of the run is no visit
+        driver.stop()
 
     with place.open_store() as store:
         store.discover([f"http://{host}/{number}" for number in range(PAGES)], clock.now())
@@ -122,7 +126,6 @@ async def crawl(folder: Path, recorder: CallRecorder, *, same: bool) -> None:
             store.reschedule(every[:1], np.array([clock.now()]))
             recorder.on = True
             await running
-            recorder.on = False
     server.close()
 
 

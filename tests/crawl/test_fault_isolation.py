@@ -33,6 +33,7 @@ from recrawl.crawl.control.metrics import Metrics
 from recrawl.crawl.visit.fault_isolation import STEPS, FaultReporter, InternalFault, step_of
 from recrawl.crawl.visit.recorder import Recorder
 from recrawl.crawl.visit.scope import HostScope
+from recrawl.crawl.visit.visit_machine import VisitMachine, VisitState
 from recrawl.crawl.worker.crawl_assembly import WorkerSettings, crawl_parts, live_crawl
 from recrawl.crawl.worker.crawl_worker import CrawlWorker, WorkerPace
 from recrawl.crawl.worker.lease_pool import LeasePool
@@ -348,8 +349,29 @@ BESIDE_PAGES = {
 """What they are given names no page, or not one of the poisoned: they fail at some calls, one after the other."""
 
 
+@pytest.fixture
+def machines(monkeypatch):
+    """Every visit machine that is made."""
+    made: list[VisitMachine] = []
+    begin = VisitMachine.__init__
+
+    def noted(machine):
+        begin(machine)
+        made.append(machine)
+
+    monkeypatch.setattr(VisitMachine, "__init__", noted)
+    return made
+
+
+def check_every_visit_ended(driver, machines):
+    """Once a run is over, only sitemaps and feeds wait for their next poll."""
+    polls = {auxiliary.machine for auxiliary in driver._auxiliary_fetches._waiting.values()}
+    assert [machine.state for machine in machines if not machine.has_ended and machine not in polls] == []
+    assert {machine.state for machine in polls} <= {VisitState.WAITING}
+
+
 @pytest.mark.parametrize("step", sorted(set(STEPS) - BESIDE_PAGES))
-def test_a_page_that_breaks_a_step_harms_no_other(tmp_path, monkeypatch, step):
+def test_a_page_that_breaks_a_step_harms_no_other(tmp_path, monkeypatch, machines, step):
     injection = Injection(KINDS)
     metrics = Metrics(HealthMonitor("one", tmp_path, lambda: None, lambda: START))
 
@@ -362,6 +384,7 @@ def test_a_page_that_breaks_a_step_harms_no_other(tmp_path, monkeypatch, step):
             inject(monkeypatch, step, injection)
             await here.driver.run(START + 3 * HOUR)
             monkeypatch.undo()
+            check_every_visit_ended(here.driver, machines)
             check_others(here)
             said = here.events("visit failed internally", "step failed")
             for kind, url in enumerate(here.poisoned):
@@ -394,7 +417,7 @@ def test_a_page_that_breaks_a_step_harms_no_other(tmp_path, monkeypatch, step):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", sorted(BESIDE_PAGES))
-def test_a_step_that_fails_now_and_then_does_not_end_the_run(tmp_path, monkeypatch, step):
+def test_a_step_that_fails_now_and_then_does_not_end_the_run(tmp_path, monkeypatch, machines, step):
     injection = ByCount(KINDS, first=0 if step in SELDOM else 2, every=1 if step in SELDOM else 3)
 
     async def crawl():
@@ -404,6 +427,7 @@ def test_a_step_that_fails_now_and_then_does_not_end_the_run(tmp_path, monkeypat
             inject(monkeypatch, step, injection)
             await here.driver.run(START + (len(KINDS) + 1 if step == "fit the policy" else 3) * HOUR)
             monkeypatch.undo()
+            check_every_visit_ended(here.driver, machines)
             for url in here.urls:
                 assert (here.visits(url).status > 0).sum() >= 2, url
 

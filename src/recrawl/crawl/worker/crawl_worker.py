@@ -526,6 +526,8 @@ class CrawlWorker:
                 return
             if target.is_auxiliary:
                 self._ready_queue.put_back(target)
+            elif page not in self._lease_pool:
+                target.machine.feed(VisitEvent.DROP)
             raise
 
     async def _wait(self, when: float) -> set[asyncio.Task[FinishedRequest | None]]:

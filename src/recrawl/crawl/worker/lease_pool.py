@@ -69,6 +69,10 @@ class LeasePool:
         """Number of pages in the pool."""
         return len(self._targets)
 
+    def __contains__(self, page: int) -> bool:
+        """Whether a page is in the pool."""
+        return page in self._targets
+
     def pages(self) -> list[int]:
         """The pages in the pool."""
         return list(self._targets)
