@@ -26,12 +26,12 @@ from recrawl.schedule.policies.valued import ValuedPolicy
 from recrawl.schedule.policy import Policy
 from recrawl.schedule.price.budget_price import allocate
 from recrawl.schedule.price.known_rates import LAWS, KnownRates
-from recrawl.schedule.price.ranking import index
 from recrawl.simulate.benchmark_field import BenchmarkField
 from recrawl.simulate.policy_benchmark import BenchmarkRules, compete
 from recrawl.simulate.sampling import PageTruth
 from recrawl.simulate.virtual_web import EventTimes
 from recrawl.time import DAY
+from recrawl_lab.trials.ranking import index
 
 DAYS = 365
 FRESH = LAWS["freshness"]

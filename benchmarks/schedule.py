@@ -33,8 +33,8 @@ from recrawl.schedule.price import due_times, known_rates
 from recrawl.schedule.price.budget_price import allocate, allocate_by_host
 from recrawl.schedule.price.due_times import VisitDemand
 from recrawl.schedule.price.known_rates import LAWS, KnownRates, freshness_rates
-from recrawl.schedule.price.ranking import best, index
 from recrawl.time import DAY, HOUR
+from recrawl_lab.trials.ranking import best, index
 
 T = TypeVar("T")
 BUDGET = 0.03 / DAY

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from recrawl.estimate.point_evidence import PointBelief
 from recrawl.schedule.objectives import OBJECTIVES
-from recrawl.schedule.price import ranking
 from recrawl.schedule.price.due_times import VisitDemand
-from recrawl.schedule.price.ranking import best, index
+from recrawl_lab.trials import ranking
+from recrawl_lab.trials.ranking import best, index
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)

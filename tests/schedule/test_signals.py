@@ -14,8 +14,8 @@ from recrawl.estimate.site_signals import SignalledGaps, learn
 from recrawl.model import Pages, Verdict, Visits
 from recrawl.schedule.learning.online_fit import SignalState
 from recrawl.schedule.policies.valued import ValuedPolicy
-from recrawl.schedule.price import ranking
 from recrawl.time import DAY
+from recrawl_lab.trials import ranking
 
 
 def one(*values):

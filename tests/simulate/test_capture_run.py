@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from recrawl.capture import OFFLINE, REVISITING, STRATEGIES, CaptureTerms
 from recrawl.capture.strategy import LinkGraph
 from recrawl.model import Verdict
-from recrawl.simulate.simulated_capture import VirtualSite, capture_named, thesis_site, tree_graph
 from recrawl.simulate.virtual_web import EventTimes, WholeGapProcess
 from recrawl_lab.trials.capture_trial import PublishedRow, StrategyEntry, run_trials
+from recrawl_lab.trials.simulated_capture import VirtualSite, capture_named, thesis_site, tree_graph
 
 TERMS = CaptureTerms(delay=1.0)
 

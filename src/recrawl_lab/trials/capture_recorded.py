@@ -28,9 +28,9 @@ from recrawl.model import FloatArray, GridBelief, Histories, IntArray
 from recrawl.model.arrays import offsets_of, starts_of_runs
 from recrawl.predict.related_pages import UrlClusters
 from recrawl.simulate.sampling import Collection, PageTruth, RegularVisits, sample
-from recrawl.simulate.simulated_capture import SimulatedQuality, VirtualSite, capture_named, slots
 from recrawl.simulate.virtual_web import EventTimes, WebLinks
 from recrawl.time import WEEK
+from recrawl_lab.trials.simulated_capture import SimulatedQuality, VirtualSite, capture_named, slots
 
 
 @dataclass(frozen=True, slots=True)

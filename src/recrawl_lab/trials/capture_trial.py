@@ -30,7 +30,8 @@ import numpy as np
 
 from recrawl.capture import CaptureTerms
 from recrawl.model import FloatArray
-from recrawl.simulate.simulated_capture import (
+from recrawl.simulate.virtual_web import ChangeProcess, EventTimes, PoissonProcess
+from recrawl_lab.trials.simulated_capture import (
     Leaves,
     SimulatedCapture,
     VirtualSite,
@@ -39,7 +40,6 @@ from recrawl.simulate.simulated_capture import (
     thesis_site,
     tree_graph,
 )
-from recrawl.simulate.virtual_web import ChangeProcess, EventTimes, PoissonProcess
 
 Varied = Literal["pages", "slow-down", "skew"]
 """What differs from row to row of a table."""

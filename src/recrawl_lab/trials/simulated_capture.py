@@ -213,7 +213,7 @@ def simulate_capture(  # noqa: PLR0913 - a capture and what it may know, by keyw
     ``believed`` are the rates given to the strategy, one per page; the true ones if not given. O(pages + links)
     beside the strategy's own work.
 
-    >>> from recrawl.simulate.simulated_capture import thesis_site
+    >>> from recrawl_lab.trials.simulated_capture import thesis_site
     >>> site = thesis_site(5, end=9.0, outdegree=2, rng=np.random.default_rng(0))
     >>> simulate_capture(site, STRATEGIES["bfs-lifo"](CaptureTerms(delay=1.0)), delay=1.0).end
     9.0
