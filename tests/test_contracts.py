@@ -107,16 +107,30 @@ def allowed_by_design_page() -> dict[str, set[str]]:
     return {package: set(re.findall(r"`(\w+)`", may)) for package, may in rows if package not in ("cli", "api")}
 
 
+LATE_PAIRS = {
+    ("recrawl.app.predict.model_training", "recrawl.app.predict.stored_models"),
+    ("recrawl.app.status", "recrawl.app.visit_explanation"),
+    ("recrawl.detect.text.shingle_scan", "recrawl.detect.text.shingles"),
+    ("recrawl.schedule.frontier.frontier_columns", "recrawl.schedule.frontier.host_frontier"),
+}
+"""Modules of which one imports the other only inside a function: two of them are compiled kernels, loaded late."""
+
+
 def test_no_modules_import_each_other_in_a_circle():
     import grimp
 
     graph = grimp.build_graph("recrawl", cache_dir=None)
-    graph.remove_module("recrawl")  # it names its public parts, and loads them when they are used
-    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    modules = graph.modules - {"recrawl"}  # it names its public parts, and loads them when they are used
+    assert len(modules) > 100
+    imports = {module: graph.find_modules_directly_imported_by(module) & modules for module in modules}
+    for pair in LATE_PAIRS:
+        for one, other in (pair, pair[::-1]):
+            imports[one] -= {other}
     left = set(imports)
-    while edge := {module for module in left if not imports[module] & left}:
+    while left:
+        edge = {module for module in left if not imports[module] & left}
+        assert edge, sorted(left)
         left -= edge  # a module that imports nothing that is left is on no circle
-    assert not left, sorted(left)
 
 
 def test_contracts_and_design_page_agree():
