@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
@@ -31,7 +32,12 @@ VISITS = 8
 def main() -> None:
     """Print what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = {"help": show_help, "demo": show_demo, "tests": run_tests, "status": show_status}
+    parts: dict[str, Callable[..., None]] = {
+        "help": show_help,
+        "demo": show_demo,
+        "tests": run_tests,
+        "status": show_status,
+    }
     parser.add_argument("what", choices=parts, nargs="?", default="help")
     parser.add_argument("--pages", type=int, default=1_000_000, help="for status")
     given = options_of(parser)
