@@ -1,8 +1,8 @@
 """What a URL is to us: how it is written, which host is asked for it, and the key that names its page.
 
-The key is a SURT (conventions X3), the same that web archives sort their indexes by: host reversed, ``www`` and default
-ports dropped, percent-escapes undone where they are not needed, lower-cased, query arguments sorted, session ids
-removed. URLs with one key are one page.
+URL canonicalization: the key is a SURT (conventions X3), the same that web archives sort their indexes by: host
+reversed, ``www`` and default ports dropped, percent-escapes undone where they are not needed, lower-cased, query
+arguments sorted, session ids removed. URLs with one key are one page.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What robots.txt allows, per host (RFC 9309, conventions R1-R4).
+"""The robots.txt cache: what robots.txt allows, per host (RFC 9309, conventions R1-R4).
 
     response                      rules
     2xx                           as written, in the first 500 KiB
