@@ -10,7 +10,7 @@ import pytest
 from recrawl.app.workspace.settings import declared
 from recrawl.cli.commands import COMMAND_SPECS
 from recrawl.cli.reference import PAGES
-from recrawl.crawl.control.metrics import COUNTERS, HEALTH_GAUGES, STORE_GAUGES, WORKER_GAUGES
+from recrawl.crawl.control.metrics import COUNTERS, HEALTH_GAUGES, STORE_GAUGES, UNIT_GAUGES, WORKER_GAUGES
 from recrawl.errors import ExitCode
 
 metadata = runpy.run_path(str(Path(__file__).parents[1] / "store" / "schema.py"))["metadata"]
@@ -91,7 +91,7 @@ def test_documented_command_lines_exist():
 
 def test_every_metric_is_documented():
     page = text_of("metrics.md")
-    gauges = {**WORKER_GAUGES, **HEALTH_GAUGES, **STORE_GAUGES}
+    gauges = {**WORKER_GAUGES, **HEALTH_GAUGES, **STORE_GAUGES, **UNIT_GAUGES}
     names = [*(f"recrawl_{name}" for name in gauges), *(f"recrawl_{name}_total" for name in COUNTERS)]
     assert [name for name in names if f"| `{name}` |" not in page] == []
 

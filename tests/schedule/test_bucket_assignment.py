@@ -4,7 +4,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.schedule.frontier.bucket_assignment import NOBODY, assign_buckets, numbered_owners
+from recrawl.schedule.frontier.bucket_assignment import (
+    NOBODY,
+    SETTLED,
+    assign_buckets,
+    assign_units,
+    numbered_owners,
+    settled_capacity,
+)
 from recrawl.urls import BUCKETS
 
 
@@ -70,3 +77,63 @@ def test_without_workers_nobody_owns_anything() -> None:
 
 def test_owners_are_numbered() -> None:
     assert numbered_owners(["b", None, "", "gone", "a"], ["a", "b"]).tolist() == [1, NOBODY, NOBODY, NOBODY, 0]
+
+
+units = st.lists(
+    st.tuples(st.text(min_size=1, max_size=12), st.floats(0.01, 1e4)),
+    min_size=1,
+    max_size=12,
+    unique_by=lambda one: one[0],
+)
+
+
+def by_name(some: list[tuple[str, float]]) -> np.ndarray:
+    """The name of the unit of each bucket."""
+    names = [name for name, _ in some]
+    return np.array(names, dtype=object)[assign_units(names, np.array([capacity for _, capacity in some]))]
+
+
+@given(units, st.randoms())
+def test_all_units_compute_the_same_whatever_their_order(some, shuffle) -> None:
+    mixed = list(some)
+    shuffle.shuffle(mixed)
+    assert np.array_equal(by_name(some), by_name(mixed))
+
+
+@given(units)
+def test_a_unit_that_joins_takes_its_share_and_nothing_else_moves(some) -> None:
+    *before, new = some
+    if not before:
+        return
+    old, now = by_name(before), by_name(some)
+    assert set(now[old != now]) <= {new[0]}
+    share = new[1] / sum(capacity for _, capacity in some)
+    # Six standard deviations of a binomial count: the hash is no better and no worse than chance.
+    assert abs((old != now).sum() - BUCKETS * share) <= 6 * np.sqrt(BUCKETS * share * (1 - share)) + 6
+
+
+@given(units, st.floats(1.01, 50.0))
+def test_more_capacity_never_loses_a_bucket_and_moves_none_between_others(some, factor) -> None:
+    *others, (name, capacity) = some
+    old, now = by_name(some), by_name([*others, (name, capacity * factor)])
+    assert set(now[old != now]) <= {name}
+
+
+@given(units)
+def test_a_unit_that_leaves_gives_its_own_away_only(some) -> None:
+    *others, (name, capacity) = some
+    old, without = by_name(some), by_name([*others, (name, 0.0)]) if others else None
+    if without is None:
+        assert set(assign_units([name], np.zeros(1)).tolist()) == {NOBODY}
+        return
+    assert name not in set(without)
+    assert set(old[old != without]) <= {name}
+    assert np.array_equal(without, by_name(others))
+    assert capacity > 0
+
+
+@given(st.floats(0.01, 1e6), st.floats(0.01, 1e6))
+def test_a_capacity_in_force_stays_unless_it_is_far_off(before, measured) -> None:
+    after = settled_capacity(before, measured)
+    assert after in {before, measured}
+    assert measured / SETTLED - 1e-9 * measured <= after <= measured * SETTLED + 1e-9 * measured

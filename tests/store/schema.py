@@ -212,6 +212,17 @@ partition_sample = sa.Table(
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
 
+unit_exchange = sa.Table(
+    "unit_exchange",
+    metadata,
+    sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), primary_key=True, autoincrement=True),
+    sa.Column("bucket", sa.SmallInteger, nullable=False),
+    sa.Column("sender", sa.Text, nullable=False),
+    sa.Column("sent", sa.Double, nullable=False),
+    sa.Column("content", sa.LargeBinary, nullable=False),
+    sa.Index("unit_exchange_by_bucket", "bucket", "id"),
+)
+
 fingerprint = sa.Table(
     "fingerprint",
     metadata,

@@ -307,7 +307,9 @@ class CrawlRun:
             crawl_settings_of,
             host_limits_of,
             policy_of,
+            unit_terms,
         )
+        from recrawl.crawl.units.unit_agent import UnitThread
         from recrawl.crawl.worker.crawl_assembly import live_crawl
         from recrawl.schedule.frontier.host_frontier import warm_up_schedule
 
@@ -325,6 +327,8 @@ class CrawlRun:
                 tally.add(visited)
                 monitoring.visited(visited)
 
+            if terms := unit_terms(place):
+                serving.enter_context(UnitThread(terms, self._worker, clock.now, start.tell_unit))
             ready = serving.enter_context(self._show.getting_ready())
             scope = await in_thread(partial(_scope, store, place, clock.now()))
             await in_thread(
@@ -350,6 +354,7 @@ class CrawlRun:
                 watch=takers.append,
                 on_ahead=start.tell_ahead,
                 on_report=start.look_at_the_time,
+                in_unit=terms is not None,
             ) as driver:
                 self._drivers.append(driver)
                 forced = False
@@ -531,6 +536,15 @@ class RunStart:
         if found.restored:
             self._say(f"{counted(found.restored, 'visit')} marked as misdated before are valid again.")
 
+    def tell_unit(self, error: str) -> None:
+        """Print and log that the coordination database cannot be reached, or can be reached again. For a thread."""
+        if error:
+            self._say(f"The last assignment of buckets holds: {error}")
+            self._log.event("control", "coordination failed", level="warn", details={"reason": error})
+        else:
+            self._say("The coordination database can be reached again.")
+            self._log.event("control", "coordination works again")
+
     def _tell_apart(self, ahead: float) -> None:
         where = "ahead of" if ahead > 0 else "behind"
         far = format_duration(abs(ahead))
@@ -649,7 +663,8 @@ def _scope(store: Store, place: Workspace, now: float) -> WorkspaceScope:
     from recrawl.urls import address
 
     feeds = np.array([page for page, source in store.sources().items() if source == (FEED, HOME)], np.int64)
-    if not len(feeds) and not store.has_wanted_pages():
+    alone = not place.configuration.settings.units.name  # other units may send pages
+    if alone and not len(feeds) and not store.has_wanted_pages():
         raise InputError("There are no pages to visit.", f"Add some with: {command_in(place.folder, 'add', 'URL')}")
     rules, seeds = place.configuration.settings.crawl.scope_rules(), filter(None, map(address, store.urls(feeds)))
     return WorkspaceScope(rules, seeds, year=int(to_iso(now)[:4]), stored=store)

@@ -6,9 +6,10 @@ Workers, their speed and what holds them up; failures in words; hosts, due and f
 from __future__ import annotations
 
 import enum
+import math
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -19,13 +20,16 @@ import numpy as np
 from recrawl.app.workspace.settings import ScheduleSettings
 from recrawl.crawl.control.runtime_limits import is_paused, limits
 from recrawl.crawl.control.worker_registry import RegisteredWorker, is_alive, live_workers, registered_workers
+from recrawl.crawl.units.unit_registry import RegisteredUnit, registered_units, unit_buckets, unit_state
 from recrawl.crawl.visit.visitor import NO_ROBOTS, REFUSED_BY_ROBOTS
 from recrawl.detect.validator_trust import is_believed
+from recrawl.errors import ConfigError
 from recrawl.model import FloatArray, IntArray, Outcome, visits
 from recrawl.model.plurals import counted
 from recrawl.schedule.frontier.token_bucket import memory, replayed
 from recrawl.store.store_values import QUARANTINED
 from recrawl.time import DAY, HOUR, format_duration
+from recrawl.urls import BUCKETS
 
 if TYPE_CHECKING:
     from recrawl.app.rates.belief_table import Expected
@@ -156,11 +160,80 @@ def estimate_freshness(
 
 
 @dataclass(frozen=True, slots=True)
+class UnitFacts:
+    """A unit, as its own store knows it."""
+
+    unit: str
+    buckets: int
+    """Buckets that its workers may own."""
+    outbox: int
+    """Pages that wait to be sent to other units."""
+    since_contact: float
+    """Seconds since the coordination database was last reached."""
+    error: str
+    """Why it cannot be reached; empty if it can."""
+
+
+def unit_facts(told: Mapping[str, str], now: float) -> UnitFacts | None:
+    """What the controls of a store say of its unit."""
+    state = unit_state(told)
+    if state is None:
+        return None
+    buckets = int(unit_buckets(told).sum())
+    return UnitFacts(state.unit, buckets, state.outbox, max(now - state.at, 0.0), state.error)
+
+
+def unit_columns(place: Workspace, limit: int, now: float) -> tuple[Columns, str]:
+    """All units of the crawl: what they can do, what they own, and what waits for them.
+
+    Raises:
+        ConfigError: the workspace is no unit.
+        StoreError: the coordination database cannot be reached.
+    """
+    from recrawl.app.workspace.workspace_wiring import unit_terms
+    from recrawl.store.unit_exchange import open_coordination
+
+    terms = unit_terms(place)
+    if terms is None:
+        raise ConfigError("This workspace is no unit.", "Set units.name and units.coordination.")
+    shared, exchange = open_coordination(terms.coordination)
+    with shared:
+        time, rows, waiting = shared.time() or now, shared.buckets(), exchange.waiting().rows
+        every = list(registered_units(shared.controls()).values())
+    owned, some = Counter(rows.owner), every[:limit]
+    moving = Counter(owner for owner, heir in zip(rows.owner, rows.heir, strict=True) if heir is not None)
+    waits = {one.unit: sum(waiting[np.array([owner == one.unit for owner in rows.owner])].tolist()) for one in some}
+    return {
+        "unit": [one.unit for one in some],
+        "state": [_state_of(one, time) for one in some],
+        "buckets": [owned[one.unit] for one in some],
+        "moving": [moving[one.unit] for one in some],
+        "workers": [one.workers for one in some],
+        "capacity": [one.capacity or math.nan for one in some],
+        "visits_per_second": [one.visits_per_second for one in some],
+        "cpu_per_visit": [one.cpu_per_visit or math.nan for one in some],
+        "parse_per_visit": [one.parse_per_visit for one in some],
+        "waiting": [waits[one.unit] for one in some],
+        "outbox": [one.outbox for one in some],
+        "price": [math.nan if one.price is None else one.price for one in some],
+        "budget_per_second": [one.budget for one in some],
+        "reported": [one.at for one in some],
+        "address": [one.address for one in some],
+    }, how_many(len(every), limit)
+
+
+def _state_of(one: RegisteredUnit, now: float) -> str:
+    return "silent" if not one.is_alive(now) else "leaving" if one.leaving else "running" if one.workers else "idle"
+
+
+@dataclass(frozen=True, slots=True)
 class CrawlActivity:
     """How the work goes."""
 
     workers: list[RegisteredWorker]
     """Those that said something lately."""
+    unit: UnitFacts | None
+    """The unit that the store is; ``None`` if there are no other units."""
     buckets: BucketFacts
     orphaned: dict[str, int]
     """Leases of workers that do not answer any more, by worker."""
@@ -198,6 +271,7 @@ def work_facts(place: Workspace, store: Store, now: float) -> CrawlActivity:
     urls = store.urls(failing.page)
     return CrawlActivity(
         workers=workers,
+        unit=unit_facts(told, now) if place.configuration.settings.units.name else None,
         buckets=bucket_facts(store),
         misdated=store.misdated().visits,
         orphaned=_orphaned(place, store, {one.worker for one in workers}),
@@ -248,6 +322,7 @@ def work_rows(work: CrawlActivity, now: float) -> list[tuple[str, str]]:
     return [
         ("late", late),
         ("workers", _workers(work.workers, now)),
+        *_unit(work.unit),
         *_buckets(work),
         *_orphans(work.orphaned),
         *_misdated(work.misdated),
@@ -301,6 +376,14 @@ def _workers(workers: list[RegisteredWorker], now: float) -> str:
     ]
     more = len(workers) - len(named)
     return "; ".join(named) + (f"; {more} more" if more else "")
+
+
+def _unit(unit: UnitFacts | None) -> list[tuple[str, str]]:
+    if unit is None:
+        return []
+    told = f"{unit.unit}: {unit.buckets:,} of {BUCKETS:,} buckets, {counted(unit.outbox, 'page')} to send to others"
+    away = f"; without coordination for {format_duration(unit.since_contact)}: {unit.error}" if unit.error else ""
+    return [("unit", told + away)]
 
 
 def _buckets(work: CrawlActivity) -> list[tuple[str, str]]:

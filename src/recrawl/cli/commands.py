@@ -84,7 +84,7 @@ COMMAND_SPECS = (
     CommandSpec(
         "list",
         "operate.status_commands:listing",
-        "List pages, hosts, visits, due or failing pages, misdated visits, noise, or workers.",
+        "List pages, hosts, visits, due or failing pages, misdated visits, noise, workers, or units.",
     ),
     CommandSpec("noise", "operate.host_commands:app", "Reset the learned noise of a host."),
     CommandSpec("rates", "analyse.rates_command:rates", "Estimate change rates, with intervals."),
@@ -119,6 +119,7 @@ COMMAND_SPECS = (
     CommandSpec("backup", "operate.maintenance_commands:backup", "Copy a workspace while crawls run in it."),
     CommandSpec("restore", "operate.maintenance_commands:restore", "Restore a workspace from a backup."),
     CommandSpec("copy", "operate.maintenance_commands:copy", "Copy the store of a workspace to another database."),
+    CommandSpec("leave", "operate.maintenance_commands:leave", "Take a unit out of a crawl of several units."),
     CommandSpec("config", "collect.setup_commands:app", "Show the settings and where each comes from."),
     CommandSpec("demo", "", "Run a complete crawl on a small test web.", package="recrawl-testweb"),
 )

@@ -103,6 +103,8 @@ class ParsePool:
         self._busy: set[_Worker] = set()
         self._threads: ThreadPoolExecutor | None = None
         self._closed = False
+        self.seconds = 0.0
+        """Seconds that tasks took in subprocesses, over all tasks."""
 
     def __enter__(self) -> Self:
         """Return the pool."""
@@ -170,7 +172,7 @@ class ParsePool:
     def _asked(self, task: bytes) -> tuple[str, Any]:
         """How a task ended, and its result."""
         worker = self._worker()
-        kept = False
+        kept, began = False, _in(0.0)
         try:
             kind, value, retires = worker.ask(task, _in(_PATIENCE * self.limits.cpu))
             kept = not retires
@@ -180,6 +182,7 @@ class ParsePool:
             raise OverBudgetError(self._cause(worker)) from error
         finally:
             with self._lock:
+                self.seconds += _in(0.0) - began
                 self._busy.discard(worker)
                 if kept and not self._closed:
                     self._idle.append(worker)

@@ -624,6 +624,20 @@ class ArchiveSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class UnitSettings:
+    """Several stores that crawl together, each with its own workers: a unit each."""
+
+    name: str = _setting("", TEXT, "Name of this unit, different from all others; empty if there are no other units.")
+    coordination: str = _setting(
+        "",
+        TEXT,
+        "The database by which the units find each other, the same for all of them: a SQLite file, relative to the "
+        "workspace, or a PostgreSQL URL. Never the store of a unit.",
+    )
+    address: str = _setting("", TEXT, "URL of this unit's server (recrawl serve), shown to the other units.")
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All settings of a workspace, by stage."""
 
@@ -635,6 +649,7 @@ class Settings:
     detect: DetectSettings = DetectSettings()
     predict: PredictSettings = PredictSettings()
     archive: ArchiveSettings = ArchiveSettings()
+    units: UnitSettings = UnitSettings()
 
 
 def stages() -> dict[str, type[Any]]:

@@ -69,6 +69,23 @@ class Workspace:
         """The same for people to see: without a password."""
         return without_password(self.store)
 
+    @property
+    def coordination(self) -> str:
+        """Location of the coordination database of its units; empty if there are none.
+
+        Raises:
+            ConfigError: it is the store of this unit.
+        """
+        location = self.configuration.settings.units.coordination
+        if not location:
+            return ""
+        place = location if "://" in location else str(self.folder / location)
+        if place == self.store:
+            raise ConfigError(
+                "units.coordination is the store of this unit.", "Name another database, which all units share."
+            )
+        return place
+
     def limited(self, limits: Mapping[str, object]) -> Workspace:
         """The same with what ``recrawl limit`` says put before every other origin of a setting."""
         configuration = configure(self.settings_file, os.environ, self.flags, limits)  # noqa: TID251 - the command line

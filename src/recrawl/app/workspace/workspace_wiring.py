@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -13,6 +14,7 @@ from recrawl.app.workspace.settings import (
     ScheduleSettings,
     Settings,
 )
+from recrawl.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from recrawl.app.rates.belief_table import Expected, LinkBeliefs
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.crawl.control.runtime_limits import RuntimeLimits
+    from recrawl.crawl.units.unit_agent import UnitTerms
     from recrawl.crawl.visit.change_classifier import ClassifierRules
     from recrawl.crawl.worker.crawl_assembly import WorkerSettings
     from recrawl.crawl.worker.fit_process import FitParts, FitRequest
@@ -227,6 +230,35 @@ def limits_of(settings: FetchSettings) -> TransferLimits:
     from recrawl.fetch.http.http_fetcher import TransferLimits
 
     return TransferLimits(settings.connect_timeout, settings.timeout, settings.idle_timeout, settings.max_size)
+
+
+def unit_terms(place: Workspace) -> UnitTerms | None:
+    """The unit that a workspace is; ``None`` if there are no other units.
+
+    Raises:
+        ConfigError: the settings name a unit without a coordination database or the reverse, or the name is none.
+    """
+    from recrawl.crawl.units.unit_agent import UnitTerms
+    from recrawl.time import DAY
+
+    settings = place.configuration.settings
+    name, coordination = settings.units.name, settings.units.coordination
+    if bool(name) != bool(coordination):
+        given, missing = ("units.name", "units.coordination")[:: 1 if name else -1]
+        raise ConfigError(f"{given} is set, and {missing} is not.", "Set both, or neither.")
+    if not name:
+        return None
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", name):
+        raise ConfigError(
+            f"units.name: {name!r} is not a name.", "Write letters, digits, dots, dashes and underscores."
+        )
+    return UnitTerms(
+        name=name,
+        coordination=place.coordination,
+        store=place.store,
+        address=settings.units.address,
+        budget=settings.schedule.budget / DAY,
+    )
 
 
 def warc_info_of(settings: ArchiveSettings, fetch: FetchSettings, part_of: str = "") -> WarcInfo:

@@ -1,4 +1,4 @@
-"""Keep a workspace safe: ``recrawl backup``, ``restore``, ``upload``, ``copy`` and ``verify``."""
+"""Keep a workspace safe and move it: ``recrawl backup``, ``restore``, ``upload``, ``copy``, ``leave``, ``verify``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recrawl.app.workspace.configuration import parse_assignments
 from recrawl.app.workspace.settings import without_password
 from recrawl.app.workspace.workspace import open_workspace
 from recrawl.cli.options import JsonOption, SetOption, WorkspaceOption
-from recrawl.errors import ExitCode
+from recrawl.errors import ConfigError, ExitCode
 from recrawl.model.plurals import counted
 
 if TYPE_CHECKING:
@@ -279,6 +279,47 @@ def copy(
         typer.echo("The workspace uses the copy from now on.")
     else:
         typer.echo(f"To use it, set store.location in {place.folder / 'recrawl.yaml'}, or copy with --switch.")
+
+
+LEAVE_EXAMPLES = """
+recrawl leave -w unit-b                  send all pages of this unit to the others, and leave
+recrawl leave -w unit-a --unit unit-b    remove a unit that is gone for good
+"""
+
+
+def leave(
+    unit: Annotated[
+        str, typer.Option("--unit", metavar="NAME", help="Remove another unit, which is gone for good.")
+    ] = "",
+    *,
+    workspace: WorkspaceOption = HERE,
+    assignments: SetOption = None,
+) -> None:
+    """Take a unit out of a crawl of several units.
+
+    All its pages go to the units that own their buckets from now on, with their visits, their schedule and what was
+    learned. Its captures stay in its archive files. Stop its crawls first; other units have to run, to take over its
+    buckets. An interrupted command goes on where it stopped: run it again.
+
+    With --unit, a unit that does not report any more is removed, and the others share its buckets. Pages that only its
+    store has are lost to the crawl: restart the unit or promote its replica if you can.
+    """
+    import time
+
+    from recrawl.app.workspace.workspace_wiring import unit_terms
+    from recrawl.crawl.clock import RealClock
+    from recrawl.crawl.units.unit_agent import leave_units, remove_unit
+
+    place = open_workspace(workspace, parse_assignments(assignments or []))
+    terms, clock = unit_terms(place), RealClock()
+    if terms is None:
+        raise ConfigError("This workspace is no unit.", "Set units.name and units.coordination.")
+    if unit and unit != terms.name:
+        remove_unit(terms.coordination, unit, clock.now())
+        typer.echo(f"Removed the unit {unit}. The others take over its buckets.")
+        return
+    sent = leave_units(terms, clock.now, time.sleep)
+    typer.echo(f"The unit {terms.name} has left; {counted(sent, 'page')} sent to other units.")
 
 
 VERIFY_EXAMPLES = """

@@ -106,6 +106,7 @@ recrawl list visits --host example.org --limit 100
 recrawl list misdated                            visits made while the clock was wrong
 recrawl list noise --host example.org            parts of its pages that are not compared
 recrawl list workers                             who runs, and the buckets that each owns
+recrawl list units                               all units of the crawl, and what waits for them
 recrawl list pages --json --limit 100000
 recrawl list failing --csv                       for a spreadsheet
 """
@@ -125,6 +126,7 @@ class ListKind(enum.StrEnum):
     MISDATED = "misdated"
     NOISE = "noise"
     WORKERS = "workers"
+    UNITS = "units"
 
 
 _SPARE = {
@@ -132,6 +134,7 @@ _SPARE = {
     ListKind.HOSTS: ("ready_at", "lies", "delay", "masked"),
     ListKind.NOISE: ("part", "position"),
     ListKind.WORKERS: ("since", "leased", "fitted", "in_flight"),
+    ListKind.UNITS: ("address", "parse_per_visit", "budget_per_second", "moving", "cpu_per_visit", "price"),
     ListKind.VISITS: ("seconds", "size"),
     ListKind.MISDATED: ("seconds", "size"),
     ListKind.FAILING: ("since", "last_try", "quarantined"),
@@ -149,7 +152,7 @@ def listing(  # noqa: C901, PLR0912, PLR0913 - one argument an option, one case 
     csv_output: CsvOption = False,
     assignments: SetOption = None,
 ) -> None:
-    """List pages, hosts, visits, due or failing pages, misdated visits, noise, or workers.
+    """List pages, hosts, visits, due or failing pages, misdated visits, noise, workers, or units.
 
     pages: observations, changes, the last change, and the next visit. hosts: the pause between requests, the next
     request, whether the host is paused, failing pages, pages forbidden by robots.txt, masked noise parts, and the
@@ -164,10 +167,14 @@ def listing(  # noqa: C901, PLR0912, PLR0913 - one argument an option, one case 
     place, their last archived text, the kind and position of the difference, and the share of recent confirmations that
     differed. workers: the workers that share the store, how many of the 1,024 buckets of hosts each owns, and of its
     last fit the pages that it schedules, its price, and the visits per day that these pages ask for at this price.
+
+    units: the units of the crawl, from the coordination database: their buckets and how many of them move, their
+    workers, their measured capacity in visits per CPU second, and CPU and parse seconds per visit. waiting counts pages
+    that others sent to the unit, outbox those that it has to send.
     """
     from recrawl.app.display import rows_of
     from recrawl.app.rates.belief_table import host_id
-    from recrawl.app.status import due, failing, hosts, how_many, noise_rows, worker_columns
+    from recrawl.app.status import due, failing, hosts, how_many, noise_rows, unit_columns, worker_columns
     from recrawl.cli.tables import print_columns, print_csv, print_json
     from recrawl.crawl.clock import RealClock
     from recrawl.formats.warc.archived_bytes import ArchivedBytes
@@ -196,6 +203,8 @@ def listing(  # noqa: C901, PLR0912, PLR0913 - one argument an option, one case 
                 more = how_many(total, limit)
             case ListKind.WORKERS:
                 columns, more = worker_columns(store, limit, now)
+            case ListKind.UNITS:
+                columns, more = unit_columns(place, limit, now)
     if json_output:
         print_json(rows_of(columns))
     elif csv_output:

@@ -14,14 +14,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from recrawl.model import IntArray
-from recrawl.schedule.frontier.bucket_assignment import assign_buckets, numbered_owners
+from recrawl.model import BoolArray, IntArray
+from recrawl.schedule.frontier.bucket_assignment import NOBODY, assign_buckets, numbered_owners
 from recrawl.store.base import ScheduleStore
 from recrawl.store.store_values import BucketRows
 
 DRAIN_TIME = 60.0
 """Seconds after which a bucket moves although a request to one of its hosts still runs. That host stays reserved until
 the request ends."""
+ELSEWHERE = "another unit"
+"""The owner of a bucket that belongs to another unit: no worker has this name."""
 _CHECK_EVERY = 1.0
 """Seconds between two checks whether moving buckets are drained."""
 
@@ -44,14 +46,16 @@ class BucketOwner:
         self.handed_over = 0
         """Buckets that this worker handed over in this run."""
 
-    def balance(self, others: Sequence[str], now: float) -> bool:
+    def balance(self, others: Sequence[str], now: float, within: BoolArray | None = None) -> bool:
         """Take or give what the assignment to this worker and the live ``others`` demands.
+
+        ``within`` marks the buckets of this unit, if there are several units: workers give all others away.
 
         Returns whether buckets begin to move away: then queued pages must be returned. O(buckets).
         """
         rows, names = self._store.buckets(), sorted({self._worker, *others})
         live = frozenset(names)
-        planned = _planned(rows, names)
+        planned = _planned(rows, names, within)
         mine = np.array([owner == self._worker for owner in rows.owner], np.bool_)
         ours = planned == names.index(self._worker)
         claimable = np.array([owner not in live for owner in rows.owner], np.bool_)
@@ -60,7 +64,7 @@ class BucketOwner:
         self.claimed += taken
         leaving = np.flatnonzero(mine & ~ours)
         kept = np.array([number for number in np.flatnonzero(mine & ours).tolist() if rows.heir[number]], np.int64)
-        heirs = [names[number] for number in planned[leaving].tolist()]
+        heirs = [names[number] if number >= 0 else ELSEWHERE for number in planned[leaving].tolist()]
         begun = 0
         if len(kept) or heirs != [rows.heir[number] for number in leaving.tolist()]:
             begun = self._store.plan_moves(self._worker, leaving, heirs, now, kept=kept)
@@ -71,10 +75,10 @@ class BucketOwner:
         self._check_again(now)
         return begun > 0
 
-    def foresee(self, others: Sequence[str]) -> IntArray:
+    def foresee(self, others: Sequence[str], within: BoolArray | None = None) -> IntArray:
         """The buckets that this worker will own once it has joined the live ``others``. O(buckets)."""
         names = sorted({self._worker, *others})
-        return np.flatnonzero(_planned(self._store.buckets(), names) == names.index(self._worker))
+        return np.flatnonzero(_planned(self._store.buckets(), names, within) == names.index(self._worker))
 
     def hand_over(self, now: float) -> None:
         """Hand over the moving buckets that are drained. Does nothing before ``check_at``."""
@@ -95,8 +99,14 @@ class BucketOwner:
         self.check_at = now + _CHECK_EVERY if self._is_moving else math.inf
 
 
-def _planned(rows: BucketRows, names: Sequence[str]) -> IntArray:
-    """The index of the worker that should own each bucket. What already moves belongs to its heir."""
+def _planned(rows: BucketRows, names: Sequence[str], within: BoolArray | None = None) -> IntArray:
+    """The index of the worker that should own each bucket, if it is ``within`` this unit.
+
+    What already moves belongs to its heir.
+    """
     live = frozenset(names)
     after = [heir if heir in live else owner for owner, heir in zip(rows.owner, rows.heir, strict=True)]
-    return assign_buckets(numbered_owners(after, names), len(names))
+    planned, numbered = np.full(len(rows), NOBODY, np.int64), numbered_owners(after, names)
+    inside = np.ones(len(rows), np.bool_) if within is None else within
+    planned[inside] = assign_buckets(numbered[inside], len(names))
+    return planned

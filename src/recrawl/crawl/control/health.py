@@ -13,11 +13,12 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from recrawl.crawl.control.runtime_limits import is_paused
+from recrawl.crawl.units.unit_registry import UnitState, unit_state
 from recrawl.errors import RecrawlError, StoreAwayError, StoreError
 from recrawl.store.base import Store
 from recrawl.time import to_iso
@@ -57,6 +58,8 @@ class StoreFigures:
     """Whether the whole crawl is paused."""
     free: int = 0
     """Due pages on hosts that are neither paused nor backing off for long."""
+    unit: UnitState | None = None
+    """The unit that the store is; ``None`` if there are no other units."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +290,7 @@ class HealthMonitor:
             except StoreError:  # it answers, but cannot count in time
                 self._counted = None
             self._count_at = began + (self._monotonic() - began) / _SHARE_OF_TIME
-        return self._counted
+        return None if self._counted is None else replace(self._counted, unit=unit_state(told))
 
 
 def _late(lag: float) -> str:

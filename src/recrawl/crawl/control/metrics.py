@@ -23,6 +23,7 @@ from recrawl import __version__
 from recrawl.crawl.control.health import HealthMonitor
 from recrawl.crawl.control.json_log import JsonLinesLog
 from recrawl.crawl.control.run_control import StoreRunControl, WorkerLoad
+from recrawl.crawl.units.unit_registry import UnitState, own_buckets
 from recrawl.crawl.visit.visit_machine import VisitDone
 from recrawl.crawl.visit.visitor import REFUSED_BY_ROBOTS
 from recrawl.crawl.visit.warc_archive import ResponseArchive
@@ -176,6 +177,13 @@ STORE_GAUGES = {
     "paused": "1 while the crawl is paused.",
 }
 """Of the whole store, by name without ``recrawl_``. The worker that started first reports them, if known."""
+UNIT_GAUGES = {
+    "unit_buckets": "Buckets of hosts that belong to this unit, of 1,024.",
+    "unit_outbox_pages": "Pages in the store of this unit that wait to be sent to other units.",
+    "coordination_up": "1 if this unit can reach the coordination database, else 0.",
+    "coordination_timestamp_seconds": "When it was last reached, seconds since the epoch.",
+}
+"""Of the unit that the store is, by name without ``recrawl_``. Absent if there are no other units."""
 COUNTERS = {
     "archive_bytes": "Bytes written to archive files.",
     "bucket_moves": "Buckets of hosts that this worker claimed or handed over.",
@@ -298,6 +306,18 @@ class Metrics:
         }
         for name, value in values.items():
             yield self._gauge(name, STORE_GAUGES[name], value)
+        if figures.unit is not None:
+            yield from self._of_unit(figures.unit)
+
+    def _of_unit(self, unit: UnitState) -> Iterator[Metric]:
+        values = {
+            "unit_buckets": int(own_buckets(unit).sum()),
+            "unit_outbox_pages": unit.outbox,
+            "coordination_up": float(not unit.error),
+            "coordination_timestamp_seconds": unit.at,
+        }
+        for name, value in values.items():
+            yield self._gauge(name, UNIT_GAUGES[name], value)
 
     def _gauge(self, name: str, meaning: str, value: float) -> Metric:
         family: Metric = self._core.GaugeMetricFamily(f"recrawl_{name}", meaning, value=value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -20,12 +21,14 @@ from recrawl.crawl.control.worker_registry import (
     is_alive,
     registered_workers,
 )
+from recrawl.crawl.units.unit_registry import unit_buckets
 from recrawl.crawl.visit.change_classifier import ChangeClassifier
-from recrawl.model import IntArray
+from recrawl.model import BoolArray, IntArray
 from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
 from recrawl.schedule.politeness.host_politeness import Politeness
 from recrawl.store.base import ScheduleStore
 from recrawl.time import MINUTE
+from recrawl.urls import bucket_of
 
 _FIT_AFTER_MOVE = 2 * REPORT_EVERY
 """Least seconds between two fits of which the second is made because buckets moved."""
@@ -204,10 +207,15 @@ class StoreRunControl:
         log: JsonLinesLog,
         on_report: Callable[[], object] = lambda: None,
         exchange: PriceExchange | None = None,
+        parsed: Callable[[], float] = lambda: 0.0,
+        in_unit: bool = False,
     ) -> None:
         """``orders`` are the initial limits; ``on_report`` is called at each report to the worker registry.
 
         With ``exchange``, a fit is due when buckets moved or other workers found another price.
+
+        ``parsed`` returns the seconds that subprocesses parsed so far. With ``in_unit`` there are several units, and
+        only the buckets of this one may be owned, as its agent wrote into the store (``crawl.units``).
 
         ``hosts`` is where pauses of hosts are stored before others may request them.
         """
@@ -226,6 +234,11 @@ class StoreRunControl:
         self._since = 0.0
         self._visits = 0
         self._report_at = -math.inf
+        self._parsed = parsed
+        self._began_with = (0.0, 0.0)
+        """CPU seconds of this process and seconds of parsing when the run started."""
+        self._unit_buckets: BoolArray | None = unit_buckets({}) if in_unit else None
+        """The buckets of this unit, if there are several units."""
         self._is_known = False
         """Whether the other workers can know of this one."""
         self._exchange = exchange
@@ -272,6 +285,7 @@ class StoreRunControl:
         """Compute what is left of the budget from the visits in the store; apply the controls in force."""
         self._since, self._visits, self._report_at = now, 0, -math.inf
         self._is_known = False
+        self._began_with = (time.process_time(), self._parsed())
         self._controls.read_at = -math.inf
         self._budget.set(self._orders.budget, self._orders.burst, now)
 
@@ -279,8 +293,10 @@ class StoreRunControl:
         """The pages of the buckets of this worker; before it has joined, of those that it will have."""
         numbers = self.buckets.numbers
         if numbers is None:
-            known = registered_workers(self._hosts.controls())
-            numbers = self.buckets.foresee([one.worker for one in known if is_alive(one, now)])
+            told = self._hosts.controls()
+            known = registered_workers(told)
+            within = None if self._unit_buckets is None else unit_buckets(told)
+            numbers = self.buckets.foresee([one.worker for one in known if is_alive(one, now)], within)
         self._fitted = numbers
         return Partition(self._worker, numbers)
 
@@ -318,7 +334,7 @@ class StoreRunControl:
     def _balance(self, now: float) -> bool:
         """Take or give buckets; return whether some begin to move away, so that leased pages must be returned."""
         before = self.buckets.owned
-        is_moving = self.buckets.balance([one.worker for one in self._registry.others], now)
+        is_moving = self.buckets.balance([one.worker for one in self._registry.others], now, self._unit_buckets)
         if is_moving:
             self._store_pauses(now)
         if self.buckets.owned != before and self.workers > 1:
@@ -381,7 +397,7 @@ class StoreRunControl:
     def _read_controls(self, now: float) -> bool:
         is_time = now >= self._controls.read_at
         orders = self._controls.changed_limits(now)
-        if is_time and self._registry.is_outdated(self._controls.everything, now):
+        if is_time and (self._registry.is_outdated(self._controls.everything, now) or self._has_other_buckets()):
             self._report_at = now
         if orders is None:
             return False
@@ -390,6 +406,17 @@ class StoreRunControl:
         if orders != self._orders:
             self._take_over(orders, now)
         return True
+
+    def owns_host(self, name: str) -> bool:
+        """Whether this unit visits a host of this name; always, if there are not several units."""
+        return self._unit_buckets is None or bool(self._unit_buckets[bucket_of(name)])
+
+    def _has_other_buckets(self) -> bool:
+        """Read which buckets are those of this unit; return whether they changed."""
+        if self._unit_buckets is None:
+            return False
+        before, self._unit_buckets = self._unit_buckets, unit_buckets(self._controls.everything)
+        return not np.array_equal(before, self._unit_buckets)
 
     def _free_dead(self, now: float) -> None:
         """Free the leases of dead workers, and log it."""
@@ -432,6 +459,8 @@ class StoreRunControl:
             _finite(self._budget.left(now)),
             self.paused,
             self.buckets.owned,
+            time.process_time() - self._began_with[0],
+            self._parsed() - self._began_with[1],
         )
 
 

@@ -119,6 +119,10 @@ class RegisteredWorker:
     paused: bool = False
     buckets: int = 0
     """Buckets of hosts that it owns."""
+    cpu: float = 0.0
+    """CPU seconds of its process since it started."""
+    parse: float = 0.0
+    """Seconds that its subprocesses parsed for it."""
 
 
 @dataclass(slots=True)

@@ -151,11 +151,16 @@ class Recorder:
         classifier: ChangeClassifier | None = None,
         cap: HostCap | None = None,
         behind_until: float = 0.0,
+        is_ours: Callable[[str], bool] | None = None,
     ) -> None:
         """``cap`` limits the pages per host where the scope does not; without it there is no limit.
 
         Up to ``behind_until``, seconds since the epoch, the clock is behind what is recorded, and visits are marked.
+
+        ``is_ours`` says of the name of a host whether this unit visits it; without it there are no other units. New
+        pages of other hosts are stored as all are, and wait to be sent to their unit.
         """
+        self._is_ours = is_ours
         self._behind_until = behind_until
         self._worker = worker
         self._store = store
@@ -339,8 +344,11 @@ class Recorder:
         if inside:
             found = np.unique(np.array([self._page_of[url] for url in inside], dtype=np.int64))
             pages = self._store.pages(found)
-            self._scheduler.add(pages)
             self._count(inside, frozenset(pages.id[pages.discovered == now].tolist()))
+            if self._is_ours is not None:
+                pages = pages.take(np.isin(pages.id, self._visited_here(inside, self._is_ours)))
+                found = pages.id
+            self._scheduler.add(pages)
             if len(waiting := self._scheduler.enqueue_new_pages(found, now)):
                 found_now = np.full(len(waiting), now)  # not those that another worker found and visited before
                 self._store.reschedule(waiting, self._scheduler.due(waiting, now), before=found_now)
@@ -430,6 +438,10 @@ class Recorder:
                 inside[url] = None
                 more[where.host] += 1
         return inside
+
+    def _visited_here(self, urls: Iterable[str], is_ours: Callable[[str], bool]) -> list[int]:
+        """Pages of these URLs on hosts of this unit."""
+        return [self._page_of[url] for url in urls if (where := address(url)) is not None and is_ours(where.host)]
 
     def _count(self, urls: Iterable[str], new: frozenset[int]) -> None:
         """Add the new pages among these URLs to the counts of their hosts."""

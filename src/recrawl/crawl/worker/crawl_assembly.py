@@ -195,12 +195,16 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
     watch: Callable[[StatsCollector], None] = lambda _taker: None,
     on_ahead: Callable[[AheadOfClock], None] = lambda _found: None,
     on_report: Callable[[], object] = lambda: None,
+    in_unit: bool = False,
 ) -> AsyncIterator[CrawlWorker]:
     """A worker that is ready to run; ``folder`` as for :func:`crawl_parts`.
 
     With ``orders``, which turns limits by settings key into runtime limits, the worker follows the controls in the
     store and shares the budget with other workers; ``watch`` receives its statistics and ``on_report`` is called every
     few seconds. Without ``orders`` the worker follows its own settings and keeps the budget on average.
+
+    With ``in_unit`` the store is one of several units, and the worker visits only the hosts of its own one
+    (``crawl.units``).
 
     With ``fits``, a subprocess fits the policy with parts made by that recipe, and slow steps before the start run
     outside the event loop: use it on real time. Without, everything runs in the event loop.
@@ -214,7 +218,9 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
     scheduler = RevisitScheduler(policy, budget=settings.budget, retry=settings.retry, new_page_queue=new_page_queue)
     politeness = Politeness(settings.politeness)
 
-    def run_control(log: JsonLinesLog, classifier: ChangeClassifier, misdated: int) -> StoreRunControl | None:
+    def run_control(
+        log: JsonLinesLog, classifier: ChangeClassifier, misdated: int, pool: ParsePool | None
+    ) -> StoreRunControl | None:
         if orders is None or first is None:
             return None
         return StoreRunControl(
@@ -231,6 +237,8 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
             log=log,
             on_report=on_report,
             exchange=PriceExchange(store, worker),
+            parsed=(lambda: pool.seconds) if pool is not None else lambda: 0.0,
+            in_unit=in_unit,
         )
 
     release_dead_workers(store, folder, clock.now(), settings.politeness.shortest)
@@ -252,7 +260,7 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
                 warm_up(settings.classifier.standards)
             else:
                 await in_thread(partial(warm_up, settings.classifier.standards))
-            steered = run_control(at_hand.events, classifier, found.misdated)
+            steered = run_control(at_hand.events, classifier, found.misdated, at_hand.pool)
             cap = HostCap(settings.max_pages_per_host, store.host_size)
             files = FileFetcher(clock, settings.folders, settings.limits.body, in_thread)
             access = AccessRunner(elsewhere={"file": files}, pool=at_hand.pool)
@@ -266,7 +274,15 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
                     at_hand.fetcher, at_hand.robots, clock, at_hand.ip_gate, access, classifier, at_hand.pool
                 ),
                 recorder=Recorder(
-                    worker, store, scheduler, scope, at_hand.archive, classifier, cap, found.behind_until
+                    worker,
+                    store,
+                    scheduler,
+                    scope,
+                    at_hand.archive,
+                    classifier,
+                    cap,
+                    found.behind_until,
+                    steered.owns_host if in_unit and steered is not None else None,
                 ),
                 pace=replace(settings.pace, longest_visit=max(settings.pace.longest_visit, 8 * settings.limits.total)),
                 log=at_hand.events,
