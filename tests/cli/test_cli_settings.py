@@ -65,6 +65,10 @@ def test_flag_beats_environment_beats_file_beats_default(file, key):
         written = ["40s", "50s", "60s"]
     if key == "crawl.scope":  # the last, custom, needs a pattern
         written = ["any", "page", "any"]
+    if name in {"location", "locations"}:
+        written = ["s3://a/", "s3://b/c/", "s3://d/"]
+    if key == "archive.keep_local":
+        written = ["7s", "always", "9s"]
     in_file, in_environment, in_flag = written
     read = setting.kind.read
     environment, flags = {setting.variable: in_environment}, {key: in_flag}
