@@ -272,3 +272,35 @@ def test_a_request_that_did_not_go_out_in_time_does_not_go_out(tmp_path, site, l
 
     assert isinstance(asyncio.run(run()), RobotsFetched)
     assert site.asked
+
+
+def test_nothing_is_sent_in_a_turn_in_which_the_process_was_suspended(tmp_path, site, linked, monkeypatch):
+    """Its leases may be somebody else's: they are checked in the next turn, before anything is sent."""
+    site.answers["/0"] = linked()
+    scene = Scene(tmp_path)
+    asked = []
+    lease = scene.store.lease
+
+    def suspended(*arguments, **options):
+        leased = lease(*arguments, **options)
+        if len(leased) and not asked:
+            scene.clock.advance_to(scene.clock.now() + MINUTE)
+            asked.append(scene.clock.now())
+        return leased
+
+    go = Visitor.go
+
+    async def noted(self, target, not_after=math.inf):
+        if len(asked) == 1:
+            result = await go(self, target, not_after)
+            assert isinstance(result, Deferred)
+            assert not site.asked
+            asked.append(-math.inf)
+            return result
+        return await go(self, target, not_after)
+
+    monkeypatch.setattr(scene.store, "lease", suspended)
+    monkeypatch.setattr(Visitor, "go", noted)
+    pages, visits = asyncio.run(scene.run([f"{site.home}0"], until=START + HOUR / 2))
+    assert len(asked) == 2
+    assert set(visits.page.tolist()) == set(pages.tolist()), "it is visited once the leases were checked"

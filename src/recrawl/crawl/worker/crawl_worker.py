@@ -101,8 +101,9 @@ _AT_ONCE = 16
 """Requests started before results are handled again. Hosts that are requested together answer together, and would be
 due together ever after, faster than they can be requested. Handling results in between spreads them."""
 _STALE = 20.0
-"""Seconds after which a request that was not sent yet must not be sent. The process may have been suspended, and
-other workers consider a worker dead that is silent for longer, and take its leases."""
+"""Seconds after the start of a turn of the loop within which its requests must be sent. The process may have been
+suspended since, also in the middle of the turn. Other workers consider a worker dead that is silent for longer, and
+take its leases; the next turn notices that before it starts a request."""
 _STUCK_CHECKS = 8
 """Checks for stuck visits within the longest time that a visit may take."""
 _CANCELLED = InternalFault("visit", "it did not end in time, or was cancelled", "")
@@ -514,7 +515,7 @@ class CrawlWorker:
         try:
             target = self._ready_queue.take(page)
             if self._result_handler.may_start(target, now):
-                visit = self._go(target, self._clock.elapsed() + _STALE)
+                visit = self._go(target, self._turned_at + _STALE)
                 self._running[asyncio.get_running_loop().create_task(visit)] = target
         except Exception as error:
             self._ready_queue.free(page, host)
