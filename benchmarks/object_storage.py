@@ -47,7 +47,7 @@ def measure(library: str, endpoint: str, file: Path, reads: int) -> dict[str, fl
         import obstore
         from obstore.store import S3Store
 
-        client = S3Store("archive", config={"aws_endpoint": endpoint}, client_options={"allow_http": True})
+        client = S3Store("archive", endpoint=endpoint, client_options={"allow_http": True})
 
         def upload() -> None:
             obstore.put(client, "o", file, use_multipart=True, chunk_size=PART, max_concurrency=2)
