@@ -56,15 +56,15 @@ class Vault:
 
     def back_up(self, tell=nobody, ask=nobody, now=NOW, **how):
         how = {"pg_dump": self.programs / "pg_dump"} | how
-        order = BackupRequest(self.maker.folder, self.maker.location, self.target, **how)
-        return make_backup(order, now, tell, ask)
+        request = BackupRequest(self.maker.folder, self.maker.location, self.target, **how)
+        return make_backup(request, now, tell, ask)
 
     def restore(self, name="again", tell=nobody, backup=None, **how):
         """The folder that was made, and the location of its store."""
         store = how.pop("store", "" if self.is_sqlite else self.new_database())
         how = {"pg_restore": self.programs / "pg_restore"} | how
-        order = RestoreRequest(backup or self.target, self.folder / name, store=store, **how)
-        restore_backup(order, NOW, self.settings, tell)
+        request = RestoreRequest(backup or self.target, self.folder / name, store=store, **how)
+        restore_backup(request, NOW, self.settings, tell)
         return self.folder / name, store or str(self.folder / name / "recrawl.db")
 
     @staticmethod

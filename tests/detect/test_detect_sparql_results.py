@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.detect.data.sparql_results import RESULTS, canonical_results, is_ordered
+from recrawl.detect.data.rdf import RESULTS, canonical_results, is_ordered
 from recrawl.errors import InputError
 
 JSON, XML = RESULTS

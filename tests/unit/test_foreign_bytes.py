@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from recrawl.detect import classify_change, decoded
 from recrawl.detect.body import MOST_CHUNKS
-from recrawl.detect.data.rdf import canonical_rdf
-from recrawl.detect.data.sparql_results import canonical_results
+from recrawl.detect.data.rdf import canonical_rdf, canonical_results
 from recrawl.errors import InputError
 from recrawl.fetch.access.sparql import GraphPages, SelectPages, _cap
 from recrawl.fetch.http.transfer import retry_after

@@ -34,8 +34,7 @@ from recrawl.detect.data.canonical_data import (
     line_units,
     xml_units,
 )
-from recrawl.detect.data.rdf import RDF, RdfDocument, rdf_guesses, read_rdf
-from recrawl.detect.data.sparql_results import RESULTS, canonical_results
+from recrawl.detect.data.rdf import RDF, RESULTS, RdfDocument, canonical_results, rdf_guesses, read_rdf
 from recrawl.detect.fingerprint import NO_PARTS, Fingerprint, digest, folded, text_digest
 from recrawl.detect.html.html_document import Document, embeds_of, forbids_following, is_too_costly, read_html
 from recrawl.detect.noise.noise_keys import paths_in, without_largest

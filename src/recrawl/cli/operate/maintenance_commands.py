@@ -65,10 +65,10 @@ def backup(  # noqa: PLR0913 - one argument an option
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
     with progress() as tell, place.open_store() as store:
-        order = BackupRequest(
+        request = BackupRequest(
             place.folder, place.store, folder, logs, copy, keep, pg_dump, uploaded=store.uploaded_file
         )
-        made = make_backup(order, RealClock().now(), tell, _ask_to_dump)
+        made = make_backup(request, RealClock().now(), tell, _ask_to_dump)
     manifest = made.manifest
     if json_output:
         print_json(
@@ -199,14 +199,14 @@ def restore(  # noqa: PLR0913 - one argument an option
 
     if store is not None and "://" not in store:
         raise ConfigError("--store is the address of a PostgreSQL database.", "Give a postgresql:// address.")
-    order = RestoreRequest(backup, workspace, replace=replace, store=store or "", pg_restore=pg_restore)
+    request = RestoreRequest(backup, workspace, replace=replace, store=store or "", pg_restore=pg_restore)
 
     def settings(folder: Path) -> tuple[str, float]:
         place = open_workspace(folder, {})
         return place.store, place.configuration.settings.politeness.min_delay
 
     with progress() as tell:
-        made = restore_backup(order, RealClock().now(), settings, tell)
+        made = restore_backup(request, RealClock().now(), settings, tell)
     if json_output:
         print_json(
             {
@@ -259,13 +259,13 @@ def copy(
     from recrawl.app.workspace.workspace_wiring import politeness_of
     from recrawl.cli.tables import print_json
     from recrawl.crawl.clock import RealClock
-    from recrawl.crawl.maintenance.workspace_copy import CopyRequest, copy_workspace
+    from recrawl.crawl.maintenance.workspace_backup import CopyRequest, copy_workspace
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
     pause = politeness_of(place.configuration.settings.politeness).shortest
-    order = CopyRequest(place.folder, place.store, to, pause, switch)
+    request = CopyRequest(place.folder, place.store, to, pause, switch)
     with progress() as tell:
-        copied = copy_workspace(order, RealClock().now(), tell)
+        copied = copy_workspace(request, RealClock().now(), tell)
     shown = without_password(to)
     if json_output:
         print_json({"store": shown, "tables": {one.name: {"rows": one.rows, "digest": one.digest} for one in copied}})

@@ -1,4 +1,6 @@
-"""Backups of a workspace while crawls run in it, and their restoration: completely, or not at all.
+"""Backups of a workspace while crawls run in it, their restoration, and copies of its store to another location.
+
+A restoration is complete, or changes nothing.
 
 A backup folder holds one folder per backup, named by its time. Each contains a workspace: settings, store, archive
 files. ``manifest.json`` is written last and lists every file with size and digest; a folder without it is no backup.
@@ -28,7 +30,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
-from recrawl.crawl.control.worker_registry import live_workers
+from recrawl.crawl.control.worker_registry import is_alive, live_workers, registered_workers
 from recrawl.errors import ConfigError, InputError, StoreError, StoreMissingError
 from recrawl.formats.atomic_files import complete_file, is_running, lock, sync_folder, told
 from recrawl.formats.warc.archive_stream import member_end
@@ -38,7 +40,9 @@ from recrawl.model.captures import UploadedFile
 from recrawl.store.base import Tell
 from recrawl.store.open import open_store, sqlite_path
 from recrawl.store.store_copy import (
+    CopiedTable,
     copy_sqlite,
+    copy_store,
     dump_command,
     exported_snapshot,
     find_program,
@@ -130,35 +134,35 @@ class BackupResult:
 # -- making ----------------------------------------------------------------------------------------
 
 
-def make_backup(order: BackupRequest, now: float, tell: Tell, ask: Callable[[list[str]], None]) -> BackupResult:
+def make_backup(request: BackupRequest, now: float, tell: Tell, ask: Callable[[list[str]], None]) -> BackupResult:
     """Back up a workspace.
 
     If pg_dump is not installed here, ``ask`` receives the command line that copies a PostgreSQL store, and returns when
     somebody has run it: until then the snapshot is held. It raises if nobody can.
     """
-    if order.target.resolve().is_relative_to(order.workspace.resolve()):
+    if request.target.resolve().is_relative_to(request.workspace.resolve()):
         raise ConfigError("A backup inside its workspace is lost with it.", "Name a folder outside of the workspace.")
-    with told(order.target):
-        order.target.mkdir(parents=True, exist_ok=True)
-    with _alone(order.target / ".lock"):
-        _remove_parts(order.target)
-        name = free_name(order.target, now)
-        part = order.target / f".{name}{PART}"
+    with told(request.target):
+        request.target.mkdir(parents=True, exist_ok=True)
+    with _alone(request.target / ".lock"):
+        _remove_parts(request.target)
+        name = free_name(request.target, now)
+        part = request.target / f".{name}{PART}"
         with told(part):
             part.mkdir()
-            made = _Backup(order, part, latest(order.target), tell).make(now, ask)
+            made = _Backup(request, part, latest(request.target), tell).make(now, ask)
             sync_folder(part)
-            part.rename(order.target / name)
-            sync_folder(order.target)
-        removed = _prune(order.target, order.keep)
-    return BackupResult(order.target / name, made[0], made[1], removed)
+            part.rename(request.target / name)
+            sync_folder(request.target)
+        removed = _prune(request.target, request.keep)
+    return BackupResult(request.target / name, made[0], made[1], removed)
 
 
 class _Backup:
     """Makes one backup."""
 
-    def __init__(self, order: BackupRequest, part: Path, before: Path | None, tell: Tell) -> None:
-        self._order, self._part, self._before, self._tell = order, part, before, tell
+    def __init__(self, request: BackupRequest, part: Path, before: Path | None, tell: Tell) -> None:
+        self._request, self._part, self._before, self._tell = request, part, before, tell
         self._known = {} if before is None else {entry.path: entry for entry in read_manifest(before).files}
         self._files: list[BackupFile] = []
         self._missing: list[str] = []
@@ -166,9 +170,9 @@ class _Backup:
         self._new = 0
 
     def make(self, now: float, ask: Callable[[list[str]], None]) -> tuple[Manifest, int]:
-        place = self._order.workspace
+        place = self._request.workspace
         closed = sorted(_closed(place / WARC))
-        database = sqlite_path(self._order.location)
+        database = sqlite_path(self._request.location)
         if database is not None:
             kind, store, snapshot = "sqlite", _inside(place, database), ""
             self._room(store)
@@ -176,16 +180,16 @@ class _Backup:
             self._archive(closed, offsets)
         else:
             kind, store = "postgresql", DUMP
-            program = find_program("pg_dump", self._order.pg_dump)
-            with exported_snapshot(self._order.location) as held:
+            program = find_program("pg_dump", self._request.pg_dump)
+            with exported_snapshot(self._request.location) as held:
                 snapshot = held.name
-                command = dump_command(program or "pg_dump", self._order.location, snapshot, self._part / DUMP)
+                command = dump_command(program or "pg_dump", self._request.location, snapshot, self._part / DUMP)
                 self._archive(closed, held.offsets)
                 self._tell("store", 0, 1)
                 if program is None:
                     ask(command)
                 else:
-                    run_program(command, self._order.location)
+                    run_program(command, self._request.location)
                 if not (self._part / DUMP).is_file():
                     raise StoreError(f"There is no dump in {self._part / DUMP}.", "Run the command, then confirm.")
                 self._tell("store", 1, 1)
@@ -223,7 +227,7 @@ class _Backup:
 
     def _share(self, name: str) -> None:
         """Take a closed file, by a hard link if that is possible."""
-        source, path = self._order.workspace / WARC / name, f"{WARC}/{name}"
+        source, path = self._request.workspace / WARC / name, f"{WARC}/{name}"
         try:
             state, before = source.stat(), self._known.get(path)
         except FileNotFoundError:  # removed a moment ago, after its upload
@@ -234,7 +238,7 @@ class _Backup:
         if same and before is not None and self._before is not None and _linked(self._before / path, target):
             self._files.append(before)
             return
-        if not self._order.copy and _linked(source, target):
+        if not self._request.copy and _linked(source, target):
             self._files.append(BackupFile(path, state.st_size, _sha256(target), state.st_mtime_ns))
             return
         self._copy(source, path)
@@ -250,7 +254,7 @@ class _Backup:
 
     def _take_committed(self, name: str, last: int) -> None:
         """Take the acknowledged part of a file that is, or was just now, being written."""
-        path = self._order.workspace / WARC / name
+        path = self._request.workspace / WARC / name
         for source in (path.with_name(path.name + OPEN), path, path.with_name(path.name + OPEN)):
             with suppress(FileNotFoundError):
                 with source.open("rb") as file:
@@ -261,7 +265,7 @@ class _Backup:
 
     def _list_elsewhere(self, name: str) -> None:
         """Note a file that is in object storage, or nowhere."""
-        found = self._order.uploaded(name)
+        found = self._request.uploaded(name)
         if found is None:
             self._missing.append(name)
         else:
@@ -275,12 +279,12 @@ class _Backup:
         self._files.append(BackupFile(path, state.st_size, _sha256(target), state.st_mtime_ns))
 
     def _others(self) -> Iterator[Path]:
-        place = self._order.workspace
+        place = self._request.workspace
         yield place / SETTINGS
         models = place / "models"
         if models.is_dir():
             yield from sorted(path for path in models.rglob("*") if path.is_file())
-        if self._order.logs:
+        if self._request.logs:
             yield from sorted(path for pattern in ("recrawl.log*", "crawl.log*") for path in place.glob(pattern))
 
     def _room(self, path: str) -> Path:
@@ -449,15 +453,15 @@ Settings: TypeAlias = Callable[[Path], tuple[str, float]]
 """For the workspace in a folder: the location of its store, and the minimum pause of hosts in seconds."""
 
 
-def restore_backup(order: RestoreRequest, now: float, settings: Settings, tell: Tell) -> RestoreResult:
+def restore_backup(request: RestoreRequest, now: float, settings: Settings, tell: Tell) -> RestoreResult:
     """Restore a workspace from a backup.
 
     Digests are compared while files are copied; nothing is put in place before everything is right.
     """
-    backup = _chosen(order.backup)
-    manifest, target = read_manifest(backup), order.workspace
+    backup = _chosen(request.backup)
+    manifest, target = read_manifest(backup), request.workspace
     if target.is_dir() and any(target.iterdir()):
-        if not order.replace:
+        if not request.replace:
             raise InputError(
                 f"{target} is not empty.", "Name another folder, or put what is there aside with --replace."
             )
@@ -471,7 +475,7 @@ def restore_backup(order: RestoreRequest, now: float, settings: Settings, tell: 
         part.mkdir()
         try:
             _fill(part, backup, manifest, tell)
-            leases = _bring_store(part, order, manifest, settings, now)
+            leases = _bring_store(part, request, manifest, settings, now)
             sync_folder(part)
             aside = _put_in_place(part, target.resolve(), now)
         except BaseException:
@@ -511,7 +515,7 @@ def _fill(part: Path, backup: Path, manifest: Manifest, tell: Tell) -> None:
     tell("files", 1, 1)
 
 
-def _bring_store(part: Path, order: RestoreRequest, manifest: Manifest, settings: Settings, now: float) -> int:
+def _bring_store(part: Path, request: RestoreRequest, manifest: Manifest, settings: Settings, now: float) -> int:
     """Put the store in place, and end all leases in it."""
     location, pause = settings(part)
     if manifest.kind == "sqlite":
@@ -520,10 +524,10 @@ def _bring_store(part: Path, order: RestoreRequest, manifest: Manifest, settings
         if there is None or there.resolve() != (part / manifest.store).resolve():
             set_location(part / SETTINGS, manifest.store)
     else:
-        if order.store:
-            set_location(part / SETTINGS, order.store)
-        place = order.store or location
-        _load(part / manifest.store, place, order)
+        if request.store:
+            set_location(part / SETTINGS, request.store)
+        place = request.store or location
+        _load(part / manifest.store, place, request)
         (part / manifest.store).unlink()
     with open_store(place) as store:
         for row in manifest.in_storage:  # one may have been uploaded after the store was copied
@@ -531,17 +535,17 @@ def _bring_store(part: Path, order: RestoreRequest, manifest: Manifest, settings
         return store.drop_leases(now, pause)
 
 
-def _load(dump: Path, url: str, order: RestoreRequest) -> None:
-    program = find_program("pg_restore", order.pg_restore)
+def _load(dump: Path, url: str, request: RestoreRequest) -> None:
+    program = find_program("pg_restore", request.pg_restore)
     if program is None:
         raise ConfigError(
             "pg_restore is not installed here.", "Install PostgreSQL's programs, or name it: --pg-restore"
         )
-    if not order.replace and _has_store(url):
+    if not request.replace and _has_store(url):
         raise InputError(
             "The database holds a store already.", "Name an empty one with --store, or overwrite it with --replace."
         )
-    run_program(load_command(program, url, dump, replace=order.replace), url)
+    run_program(load_command(program, url, dump, replace=request.replace), url)
 
 
 def _has_store(url: str) -> bool:
@@ -586,3 +590,46 @@ def _remove_dead_parts(parent: Path, name: str) -> None:
         process = part.name.removesuffix(PART).rpartition(".")[2]
         if process.isdigit() and not is_running(int(process)):
             shutil.rmtree(part, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRequest:
+    """What to copy, and where to."""
+
+    workspace: Path
+    location: str
+    """Location of the store."""
+    target: str
+    """Location of the copy: a new SQLite file, or an empty PostgreSQL database."""
+    pause: float
+    """Seconds for which hosts pause that a worker had reserved."""
+    switch: bool = False
+    """Whether the settings name the copy afterwards."""
+
+
+def copy_workspace(request: CopyRequest, now: float, tell: Tell) -> list[CopiedTable]:
+    """Copy the store of a workspace. Archive files stay where they are: both stores refer to them.
+
+    Raises:
+        InputError: a crawl runs in the workspace, or there is something else at the target.
+    """
+    with open_store(request.location) as store:
+        workers = [one.worker for one in registered_workers(store.controls()) if is_alive(one, now)]
+    if workers or live_workers(request.workspace):
+        raise InputError("A crawl runs in this workspace.", "Stop it, then copy again.")
+    copied = copy_store(request.location, request.target, tell)
+    with open_store(request.target) as copy:
+        copy.drop_leases(now, request.pause)
+    if request.switch:
+        set_location(request.workspace / SETTINGS, _as_setting(request.workspace, request.target))
+    return copied
+
+
+def _as_setting(workspace: Path, location: str) -> str:
+    """A location as the settings of a workspace write it: files relative to the workspace if they lie in it."""
+    file = sqlite_path(location)
+    if file is None:
+        return location
+    whole = file.resolve()
+    inside = whole.is_relative_to(workspace.resolve())
+    return whole.relative_to(workspace.resolve()).as_posix() if inside else str(whole)
