@@ -57,10 +57,31 @@ def driver_of(store, clock, visitor, pace):
     )
 
 
+class SuspendedFetcher(HttpFetcher):
+    """The process is suspended for a minute after each of these requests was begun, and before it is sent."""
+
+    suspended_at: tuple[int, ...] = ()
+    begun = 0
+
+    def _new_transfer(self):
+        transfer = super()._new_transfer()
+        ask = transfer._on_connected
+
+        def on_connected(*addresses):
+            self.begun += 1
+            if self.begun in self.suspended_at:
+                self._clock.advance_to(self._clock.now() + MINUTE)
+            return ask(*addresses)
+
+        transfer.curl.setopt(self._pycurl.PREREQFUNCTION, on_connected)
+        return transfer
+
+
 class Scene:
     """A driver in virtual time at the real server of ``site``; every page is due again after an hour."""
 
-    def __init__(self, folder, pace=None, turns=None):
+    def __init__(self, folder, pace=None, turns=None, suspended_at=()):
+        self.suspended_at = suspended_at
         self.clock = VirtualClock(START)
         self.store = open_store(str(folder / "store.db"), create=True, durable=False)
         self.pace = pace or WorkerPace(poll=math.inf)
@@ -71,7 +92,8 @@ class Scene:
         names = HostResolver(clock, reach=AddressPolicy.of(["127.0.0.1"]), look_up=look_up)
         limits = TransferLimits(connect=60.0, total=60.0)
         with self.store as store:
-            async with names, HttpFetcher(clock, AGENT, names=names, limits=limits) as fetcher:
+            async with names, SuspendedFetcher(clock, AGENT, names=names, limits=limits) as fetcher:
+                fetcher.suspended_at = self.suspended_at
                 robots = RobotsCache(fetcher, clock, AGENT, body_of=decoded)
                 for url in rules_known:
                     await robots.rules(url)
@@ -304,3 +326,47 @@ def test_nothing_is_sent_in_a_turn_in_which_the_process_was_suspended(tmp_path, 
     pages, visits = asyncio.run(scene.run([f"{site.home}0"], until=START + HOUR / 2))
     assert len(asked) == 2
     assert set(visits.page.tolist()) == set(pages.tolist()), "it is visited once the leases were checked"
+
+
+@pytest.mark.parametrize("page", [1, -1])
+def test_nothing_is_sent_if_the_process_was_suspended_after_the_last_check(site, linked, page):
+    """libcurl has a connection by then: robots.txt, a page or a sitemap is not requested, and nothing is learned."""
+    site.answers["/0"] = linked()
+
+    async def run():
+        clock = VirtualClock(START)
+        async with SuspendedFetcher(clock, AGENT) as fetcher:
+            fetcher.suspended_at = (1, 3)
+            visitor = Visitor(fetcher, RobotsCache(fetcher, clock, AGENT, body_of=decoded), clock)
+            target, results = VisitTarget(page, 1, f"{site.home}0", START), []
+            for _ in range(4):
+                results.append(await visitor.go(target, clock.elapsed() + 20.0))
+                target.machine.feed(VisitEvent.BELIEVED)
+                if isinstance(results[-1], RobotsFetched):
+                    target.machine.feed(VisitEvent.ALLOWED)
+            return results
+
+    late, rules, late_too, made = asyncio.run(run())
+    assert isinstance(late, Deferred)
+    assert isinstance(late_too, Deferred)
+    assert not late.asked
+    assert not late_too.asked
+    assert isinstance(rules, RobotsFetched)
+    assert made.capture.status == 200
+    assert [path for path, _ in site.asked] == ["/robots.txt", "/0"]
+
+
+def test_a_run_goes_on_after_the_process_was_suspended_before_it_sent(tmp_path, site, linked):
+    """No visit fails, and no host is left alone for it; a robots.txt that redirects is read again after a pause."""
+    port = int(site.home.split(":")[2].strip("/"))
+    site.answers["/0"] = linked()
+    site.answers["/robots.txt"] = (302, {"Location": "/rules.txt"}, "")
+    site.answers["/rules.txt"] = (200, {"Content-Type": "text/plain"}, "")
+
+    async def run():
+        scene = Scene(tmp_path, suspended_at=(2, 5))
+        return await scene.run([f"http://well.test:{port}/0"], until=START + HOUR / 2)
+
+    _pages, visits = asyncio.run(run())
+    assert visits.outcome.tolist() == [Outcome.FETCHED]
+    assert [path for path, _ in site.asked] == ["/robots.txt", "/robots.txt", "/rules.txt", "/0"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Protocol, runtime_checkable
 
@@ -29,6 +30,18 @@ class FetchRequest:
     """Sent by POST, as a form; empty for GET."""
     most: int = 0
     """Maximum bytes of body; 0 for the general limit."""
+    not_after: float = math.inf
+    """When it must be sent at the latest, by ``Clock.elapsed`` of the fetcher's clock in seconds. The lease of the page
+    may be another worker's afterwards, since this process may have been suspended."""
+
+
+class TooLateError(Exception):
+    """A request that several belong to could not be sent by its ``not_after``."""
+
+    def __init__(self, *, asked: bool) -> None:
+        """``asked``: whether an earlier one of them was sent."""
+        super().__init__("it was too late to send a request")
+        self.asked = asked
 
 
 @runtime_checkable
@@ -48,7 +61,9 @@ class Fetcher(Protocol):
 
         What goes wrong on the way is a capture with status 0, the reason in ``error`` and a Heritrix code in
         ``failure``. A body beyond the limits is cut: ``truncated`` is ``length`` or ``time``. The bytes are as
-        received, with their content encoding. It raises nothing but what cancelling raises. O(bytes of the answer).
+        received, with their content encoding. A request is not sent after its ``not_after``, which is compared right
+        before, when there is a connection: the failure is ``TOO_LATE`` then. It raises nothing but what cancelling
+        raises. O(bytes of the answer).
         """
         ...
 

@@ -27,10 +27,11 @@ from urllib.parse import urlsplit
 
 from recrawl.errors import InputError, StoreError
 from recrawl.fetch.http.transfer import retry_after
-from recrawl.fetch.request import Fetcher, FetchRequest, checked_user_agent
+from recrawl.fetch.request import Fetcher, FetchRequest, TooLateError, checked_user_agent
 from recrawl.fetch.robots_txt import MAX_BYTES, AgentRules, parse_robots_txt, product_token
 from recrawl.model import Capture
 from recrawl.model.captures import RobotsCopies, RobotsCopy
+from recrawl.model.visits import TOO_LATE
 from recrawl.time import DAY, HOUR, MINUTE, Clock
 from recrawl.urls import address
 
@@ -190,17 +191,26 @@ class RobotsCache:
                 self._copies.expire_robots_copies([origin], now)
         return True
 
-    async def rules(self, host_url: str, redirected: Callable[[str], Awaitable[None]] | None = None) -> HostRobots:
+    async def rules(
+        self,
+        host_url: str,
+        redirected: Callable[[str], Awaitable[None]] | None = None,
+        not_after: float = math.inf,
+    ) -> HostRobots:
         """The rules for ``scheme://host:port`` (or any URL there), fetched if they are not in memory.
 
-        ``redirected`` receives each further URL before it is requested, and may wait.
+        ``redirected`` receives each further URL before it is requested, and may wait. ``not_after`` is as in
+        :class:`FetchRequest`.
+
+        Raises:
+            TooLateError: a request could not be sent by then. Nothing was learned of the host.
         """
         origin = _origin(host_url)
         entry = self._entry(origin)
         async with entry.lock:
             known = self._fresh(entry) or self.recalled(host_url)
             if known is None:
-                known, copy = await self._fetch_rules(origin, redirected)
+                known, copy = await self._fetch_rules(origin, redirected, not_after)
                 self._remember(entry, known)
                 if copy is not None and self._copies is not None:
                     self._unkept.append(copy)
@@ -261,7 +271,7 @@ class RobotsCache:
             self._rules_in_memory -= len(gone.said.rules) if gone is not None else 0
 
     async def _fetch_rules(
-        self, origin: str, redirected: Callable[[str], Awaitable[None]] | None
+        self, origin: str, redirected: Callable[[str], Awaitable[None]] | None, not_after: float
     ) -> tuple[HostRobots, RobotsCopy | None]:
         """The rules, and the copy to store if the host answered."""
         url = f"{origin}/robots.txt"
@@ -270,7 +280,9 @@ class RobotsCache:
                 await self._clock.sleep_until(self._clock.now() + self._pause)
             if hops and redirected is not None:
                 await redirected(url)
-            capture = await self._fetcher.fetch(FetchRequest(url, most=_MOST))
+            capture = await self._fetcher.fetch(FetchRequest(url, most=_MOST, not_after=not_after))
+            if capture.failure == TOO_LATE:
+                raise TooLateError(asked=hops > 0)
             if self._ahead is not None:
                 await self._ahead(capture)
             self._on_capture(capture)

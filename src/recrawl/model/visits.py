@@ -111,6 +111,9 @@ NO_TRUST = -21
 """TLS fails: the certificate is not valid, or there is no common protocol. Ours; Heritrix has no number for it."""
 NO_ROUTE = -22
 """Nothing came back at all: there is no way to the address, or no connection in time. Ours."""
+TOO_LATE = -50
+"""The request had a time by which it must be sent, and was not sent by then. No visit has it: the page is requested in
+a later turn (Heritrix: waiting for what must come before)."""
 EMPTY = -404
 """The connection was closed without a byte."""
 NOT_ALLOWED = -5001

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from recrawl.fetch.http.http_fetcher import FetchTerms, TransferLimits
 from recrawl.fetch.request import Fetcher, FetchRequest, PageFetcher
 from recrawl.model import Capture
+from recrawl.model.visits import TOO_LATE
 from recrawl.time import VirtualClock
 
 AGENT = "conformance/1.0 (+https://example.org/)"
@@ -144,6 +145,22 @@ class FetcherConformance:
             assert b"accept: text/turtle" in plain.lower()
             assert posted.startswith(b"POST ")
             assert posted.endswith(b"\r\n\r\nquery=ASK")
+
+        self._run(question)
+
+    def test_a_request_that_comes_too_late_is_not_sent(self) -> None:
+        """``not_after`` is in elapsed seconds of the clock; the failure is ``TOO_LATE``."""
+
+        async def question(fetcher: Fetcher, server: LoopbackServer) -> None:
+            found = await fetcher.fetch(FetchRequest(server.url(), not_after=_START - 1.0))
+            assert (found.status, found.failure, found.raw_request) == (0, TOO_LATE, b"")
+            assert found.error
+            assert not server.requests
+            found = await fetcher.fetch(FetchRequest(server.url(), not_after=_START + 1.0))
+            assert (found.status, found.failure) == (200, 0)
+            if isinstance(fetcher, PageFetcher):
+                page = await fetcher.fetch_page(FetchRequest(server.url(), not_after=_START - 1.0))
+                assert page.capture.failure == TOO_LATE
 
         self._run(question)
 

@@ -24,10 +24,11 @@ A visit takes one or more turns of its host. In each turn it sends one request a
                                                             ELSEWHERE → FETCH: no HTTP, ask another fetcher
     ROBOTS_ADDRESS  the IP address, for robots.txt          OPEN → ROBOTS_FETCH: read robots.txt
                                                             BUSY → DEFERRED: hand over
-    ROBOTS_FETCH    robots.txt                              RULES_READ → RULES: hand over
+    ROBOTS_FETCH    robots.txt                              RULES_READ → RULES, LATE → DEFERRED: hand over
     ADDRESS         the IP address                          OPEN → FETCH: send the request
                                                             BUSY → DEFERRED: hand over
     FETCH           the response                            ANSWERED → CLASSIFY: classify it
+                                                            LATE → DEFERRED: hand over
     CLASSIFY        the classification                      CLASSIFIED → VISITED, DOUBTFUL → UNCONFIRMED,
                                                             UNFINISHED → UNDERWAY, POLLED → READ: hand over
     ==============  ======================================  =========================================================
@@ -147,6 +148,7 @@ class VisitEvent(enum.Enum):
     OPEN = "the address gate is open"
     BUSY = "the address gate is closed for now"
     RULES_READ = "robots.txt was read"
+    LATE = "it was too late to send the request"
     ANSWERED = "a response came, or none"
     CLASSIFIED = "the response makes a visit"
     DOUBTFUL = "the difference may be noise"
@@ -203,9 +205,9 @@ _TURN: Mapping[VisitState, _Row] = {
         _E.ELSEWHERE: (_S.FETCH, _A.FETCH_ELSEWHERE),
     },
     _S.ROBOTS_ADDRESS: {_E.OPEN: (_S.ROBOTS_FETCH, _A.FETCH_ROBOTS), _E.BUSY: (_S.DEFERRED, _A.HAND_OVER)},
-    _S.ROBOTS_FETCH: {_E.RULES_READ: (_S.RULES, _A.HAND_OVER)},
+    _S.ROBOTS_FETCH: {_E.RULES_READ: (_S.RULES, _A.HAND_OVER), _E.LATE: (_S.DEFERRED, _A.HAND_OVER)},
     _S.ADDRESS: {_E.OPEN: (_S.FETCH, _A.FETCH), _E.BUSY: (_S.DEFERRED, _A.HAND_OVER)},
-    _S.FETCH: {_E.ANSWERED: (_S.CLASSIFY, _A.CLASSIFY)},
+    _S.FETCH: {_E.ANSWERED: (_S.CLASSIFY, _A.CLASSIFY), _E.LATE: (_S.DEFERRED, _A.HAND_OVER)},
     _S.CLASSIFY: {
         _E.CLASSIFIED: (_S.VISITED, _A.HAND_OVER),
         _E.DOUBTFUL: (_S.UNCONFIRMED, _A.HAND_OVER),
@@ -443,11 +445,16 @@ class AuxiliaryFetched:
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """Nothing was sent: the IP address of the target serves another request. The target still waits."""
+    """The request was not sent: the IP address of the target serves another one, or it was too late.
+
+    The target still waits.
+    """
 
     target: VisitTarget
     until: float
     """When its turn comes, seconds since the epoch."""
+    asked: bool = False
+    """Whether another request was sent before, so that the host pauses: a robots.txt that redirects."""
     capture: None = None
 
 

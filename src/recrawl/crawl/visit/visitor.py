@@ -42,11 +42,11 @@ from recrawl.errors import InputError
 from recrawl.fetch.access.access_method import AccessRequest, Exchange, in_this_process
 from recrawl.fetch.access.access_methods import FEED, AccessMethods
 from recrawl.fetch.http.dns import IpAdmission, IpGate
-from recrawl.fetch.request import Fetcher, FetchRequest, PageFetcher
+from recrawl.fetch.request import Fetcher, FetchRequest, PageFetcher, TooLateError
 from recrawl.fetch.robots_cache import HostRobots, RobotsCache
 from recrawl.formats.atomic_files import waits_for
 from recrawl.model import Capture, Outcome, Validators, Visit
-from recrawl.model.visits import NOT_ALLOWED
+from recrawl.model.visits import NOT_ALLOWED, TOO_LATE
 from recrawl.parse.parse_pool import OverBudgetError, ParsePool
 from recrawl.time import Clock
 from recrawl.urls import host_of
@@ -196,7 +196,7 @@ class Visitor:
         """Execute the steps of one turn: read robots.txt, or send one request. Never raises for remote failures.
 
         While its IP address serves another request the target is deferred at once. So it is after ``not_after``
-        (``Clock.elapsed``): the lease may have been lost.
+        (``Clock.elapsed``), which the fetcher compares again right before it sends: the lease may have been lost.
         """
         turn, machine = _Turn(target, not_after), target.machine
         action = machine.feed(VisitEvent.TURN)
@@ -253,7 +253,12 @@ class Visitor:
                 self._ip_gate.leave(door)
                 turn.door = await self._ip_gate.wait(url, turn.target.host)
 
-        turn.result = RobotsFetched(turn.target, await self._robots.rules(turn.target.asks, redirected))
+        try:
+            rules = await self._robots.rules(turn.target.asks, redirected, turn.not_after)
+        except TooLateError as late:
+            turn.result = Deferred(turn.target, self._clock.now(), asked=late.asked)
+            return VisitEvent.LATE
+        turn.result = RobotsFetched(turn.target, rules)
         return VisitEvent.RULES_READ
 
     async def _fetch_elsewhere(self, turn: _Turn) -> VisitEvent:
@@ -265,10 +270,10 @@ class Visitor:
         """Send the request: for a page with the validators of its last version, unless they proved unreliable."""
         target = turn.target
         if target.exchange is not None:
-            turn.answer = await self._fetcher.fetch(target.exchange.request)
-            return VisitEvent.ANSWERED
+            turn.answer = await self._fetcher.fetch(replace(target.exchange.request, not_after=turn.not_after))
+            return self._answered(turn, turn.answer)
         sent = self._classifier.validators_to_send(target) if self._classifier else _validators(target)
-        request = FetchRequest(target.url, sent.etag, sent.last_modified)
+        request = FetchRequest(target.url, sent.etag, sent.last_modified, not_after=turn.not_after)
         if self._page_fetcher is None or target.seen is not None or target.is_auxiliary:
             turn.answer = await self._fetcher.fetch(request)
         else:
@@ -277,7 +282,14 @@ class Visitor:
         if turn.answer.status in _REFUSALS:
             self._robots.doubt(target.url)
         turn.conditional = bool(sent.etag or sent.last_modified)
-        return VisitEvent.ANSWERED
+        return self._answered(turn, turn.answer)
+
+    def _answered(self, turn: _Turn, answer: Capture) -> VisitEvent:
+        """Whether the request was sent."""
+        if answer.failure != TOO_LATE:
+            return VisitEvent.ANSWERED
+        turn.result = Deferred(turn.target, self._clock.now())
+        return VisitEvent.LATE
 
     async def _classify(self, turn: _Turn) -> VisitEvent:
         """Make the result of a response: the visit, or a step of it. Bytes that break our own code are archived."""

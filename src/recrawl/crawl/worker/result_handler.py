@@ -151,6 +151,11 @@ class ResultHandler:
         result = ended.result
         if not result.target.is_auxiliary and not _cost_a_visit(result):
             self._run_control.refund(1)
+        if isinstance(result, Deferred) and result.asked:
+            self._ready_queue.done(result.target, ended.time, 0.0)
+            self._ready_queue.put_back(result.target)
+            result.target.machine.feed(VisitEvent.AGAIN)
+            return
         if isinstance(result, Deferred):
             self._defer(result.target, result.until, now, VisitEvent.BELIEVED)
             return

@@ -319,7 +319,7 @@ class HttpFetcher:
         return capture
 
     def _new_transfer(self) -> Transfer:
-        transfer = Transfer(self._pycurl, self._limits, self._reach, self._spelled, self._in_flight)
+        transfer = Transfer(self._pycurl, self._limits, self._reach, self._spelled, self._in_flight, self._clock)
         options, curl = self._pycurl, transfer.curl
         curl.setopt(options.USERAGENT, self._user_agent)
         version = options.CURL_HTTP_VERSION_2TLS if self._http2 else options.CURL_HTTP_VERSION_1_1

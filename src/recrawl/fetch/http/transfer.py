@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import io
+import math
 import re
 import socket
 from collections.abc import Iterator, Mapping
@@ -39,9 +40,10 @@ from recrawl.model.visits import (
     NO_TRUST,
     NO_URL,
     NOT_ALLOWED,
+    TOO_LATE,
     TOO_SLOW,
 )
-from recrawl.time import DAY, from_http_date
+from recrawl.time import DAY, Clock, from_http_date
 
 _LINK = re.compile(r"<([^<>\s]*)>([^<>]*)")
 _PARAMETER = re.compile(r';\s*([\w*!.-]+)\s*=\s*(?:"([^"]*)"|([^",;\s]+))')
@@ -179,19 +181,22 @@ class TransferLimits:
 class Transfer:
     """A libcurl handle and the bytes of its exchange."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what all handles share
         self,
         pycurl: Any,  # noqa: ANN401 - the module
         limits: TransferLimits,
         reach: AddressPolicy | None,
         spelled: dict[str, str],
         in_flight: BytesInFlight | None = None,
+        clock: Clock | None = None,
     ) -> None:
         """``spelled`` caches how libcurl writes the addresses that it connected to; all handles share it.
 
-        ``in_flight`` makes large bodies wait for memory; without it nothing waits.
+        ``clock`` tells whether it is too late to send a request. ``in_flight`` makes large bodies wait for memory;
+        without it nothing waits.
         """
         self._pycurl = pycurl
+        self._clock = clock
         self._in_flight = in_flight
         self._spelled = spelled
         self._header_out: int = pycurl.INFOTYPE_HEADER_OUT
@@ -223,6 +228,7 @@ class Transfer:
         curl.setopt(pycurl.LOW_SPEED_TIME, max(1, -int(-limits.idle // 1)))
         if reach is not None:
             curl.setopt(pycurl.OPENSOCKETFUNCTION, self._on_connect)
+        curl.setopt(pycurl.PREREQFUNCTION, self._on_connected)
         curl.setopt(pycurl.HEADERFUNCTION, self._lines.append)
         curl.setopt(pycurl.WRITEFUNCTION, self._on_body)
         # The only way to learn what libcurl really sent. It reports nine messages per page: none of them runs our own
@@ -247,6 +253,9 @@ class Transfer:
         """Bytes up to which the body may grow before it has to request memory."""
         self._charge: Charge | None = None
         self._full = False
+        self._not_after = math.inf
+        self._is_late = False
+        """Whether it was too late to send the request."""
         self._out_of_reach = ""
         self._opened: list[socket.socket] = []
         """Sockets made for libcurl, which works on copies of them."""
@@ -258,6 +267,7 @@ class Transfer:
             self._allow(self._timeout)
             self._extended = False
         self._body_limit = min(request.most or self._most_body, self._most_body)
+        self._not_after = request.not_after
         curl, pycurl = self.curl, self._pycurl
         url, posts = request.url.encode(), bool(request.body)
         headers = [*_USUAL] if not request.accept else [f"Accept: {request.accept}".encode(), _ENCODING]
@@ -294,6 +304,11 @@ class Transfer:
         opened = socket.socket(place.family, place.socktype, place.protocol)
         self._opened.append(opened)
         return opened
+
+    def _on_connected(self, *_addresses: object) -> int:
+        """Refuse to send the request if it is too late. libcurl asks when there is a connection, right before it."""
+        self._is_late = self._clock is not None and self._not_after < self._clock.elapsed()
+        return int(self._pycurl.PREREQFUNC_ABORT if self._is_late else self._pycurl.PREREQFUNC_OK)
 
     def _on_event(self, kind: int, data: bytes) -> None:
         if kind == self._header_out:
@@ -443,6 +458,8 @@ class Transfer:
 
     def _number(self, code: int) -> int:
         """The failure number if there is no response."""
+        if self._is_late and self._header_out not in self._said:
+            return TOO_LATE
         refused = int(self.curl.getinfo(self._pycurl.OS_ERRNO)) in _REFUSED
         heard = refused or float(self.curl.getinfo(self._pycurl.CONNECT_TIME)) > 0
         return failure_of(code, self._pycurl, sent=self._header_out in self._said, heard=heard)
@@ -451,6 +468,8 @@ class Transfer:
         """Why there is no response."""
         if self._out_of_reach:
             return out_of_reach(self._out_of_reach)
+        if self._is_late:
+            return "It was too late to send the request."
         if self._head_done:
             return f"The answer begins with {self._head[0][:80]!r}, which is no status line."
         if self._absurd:
