@@ -159,3 +159,26 @@ def require(module: str, extra: str) -> ModuleType:
         return import_module(module)
     except ModuleNotFoundError as missing:
         raise MissingExtraError(module, extra) from missing
+
+
+def counted(number: float, one: str, many: str = "") -> str:
+    """A number and its noun, in the singular for 1; ``many`` is a plural that is not made with an s.
+
+    >>> counted(1, "page"), counted(1200, "page"), counted(2, "policy", "policies"), counted(1.5, "day")
+    ('1 page', '1,200 pages', '2 policies', '1.5 days')
+    """
+    figure = f"{number:,g}" if number % 1 else f"{int(number):,}"
+    return f"{figure} {one if number == 1 else many or f'{one}s'}"
+
+
+def four_digits(number: float) -> str:
+    """A number with four significant digits, and all before the point.
+
+    >>> four_digits(983_123.4), four_digits(90.2916), four_digits(0.02), four_digits(100.0)
+    ('983,123', '90.29', '0.02', '100')
+    """
+    return f"{number:,.0f}" if abs(number) >= _WHOLE else f"{number:.4g}"
+
+
+_WHOLE = 1_000.0
+"""Numbers from here on are written without decimals."""

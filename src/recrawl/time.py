@@ -6,15 +6,17 @@ machine's time; the one that does is ``recrawl.crawl.clock``.
 
 from __future__ import annotations
 
-import asyncio
 import math
 import re
 from collections.abc import Collection
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from recrawl.errors import ConfigError
+
+if TYPE_CHECKING:
+    import asyncio
 
 MINUTE = 60.0
 HOUR = 3_600.0
@@ -62,6 +64,7 @@ class VirtualClock:
     Work takes no virtual time: ``wait`` lets everything that is running finish before it moves, so a
     run on this clock is the same every time, however slow the machine.
 
+    >>> import asyncio
     >>> clock = VirtualClock(100.0)
     >>> asyncio.run(clock.sleep_until(250.0))
     >>> clock.now()
@@ -92,11 +95,15 @@ class VirtualClock:
 
     async def sleep_until(self, when: float) -> None:
         """Jump to ``when``, letting other tasks run first."""
+        import asyncio  # every command imports this module, few need an event loop
+
         await asyncio.sleep(0)
         self.advance_to(when)
 
     async def wait(self, running: Collection[asyncio.Task[T]], until: float) -> set[asyncio.Task[T]]:
         """Finish everything that runs; only an idle clock moves on to ``until``."""
+        import asyncio
+
         if not running:
             await self.sleep_until(until)
             return set()

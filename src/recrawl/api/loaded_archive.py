@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 from recrawl.api.tables import Table, new_plot, table_of
 from recrawl.app.provenance import Provenance, changed_settings
-from recrawl.errors import ConfigError, InputError
-from recrawl.model.plurals import counted, told
+from recrawl.errors import ConfigError, InputError, counted, four_digits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -90,7 +89,8 @@ class Plan:
 
     def __repr__(self) -> str:
         pages = counted(len(self.next), "page")
-        return f"<Plan for {pages} at {told(self.facts['budget_per_day'])} visits a day: {self.provenance.sentence()}>"
+        budget = four_digits(self.facts["budget_per_day"])
+        return f"<Plan for {pages} at {budget} visits a day: {self.provenance.sentence()}>"
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from recrawl.api.loaded_archive import Moment, moment_of, one_of
 from recrawl.api.tables import Table, table_of
 from recrawl.app.provenance import Provenance, changed_settings
-from recrawl.errors import ConfigError
-from recrawl.model.plurals import counted
+from recrawl.errors import ConfigError, counted
 
 if TYPE_CHECKING:
     from recrawl.app.crawl_run import RunOutcome

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recrawl.app.provenance import Provenance
-from recrawl.errors import ConfigError
-from recrawl.model.plurals import counted
+from recrawl.errors import ConfigError, counted
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -26,9 +26,8 @@ from recrawl.crawl.worker.crawl_worker import StopReason
 from recrawl.crawl.worker.event_loop import in_thread
 from recrawl.crawl.worker.lease_pool import GRACE
 from recrawl.crawl.worker.outages import StorageBackoff
-from recrawl.errors import DiskFullError, RecrawlError, StoreError, require
+from recrawl.errors import DiskFullError, RecrawlError, StoreError, counted, require
 from recrawl.model import ANSWERED, Verdict
-from recrawl.model.plurals import counted
 from recrawl.model.visits import NOT_ALLOWED
 from recrawl.time import MINUTE, format_duration, to_iso
 

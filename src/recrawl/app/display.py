@@ -14,12 +14,14 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recrawl.app.workspace.settings import VISITS
 from recrawl.errors import ConfigError
-from recrawl.model import IntArray
 from recrawl.time import parse_duration, to_iso
+
+if TYPE_CHECKING:
+    from recrawl.model import IntArray
 
 
 def listed(pages: IntArray, names: Callable[[IntArray], Sequence[str]], most: int) -> str:

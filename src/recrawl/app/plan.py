@@ -18,10 +18,9 @@ from recrawl.app.rates.rates_table import in_words, told_of_page
 from recrawl.app.workspace.settings import Settings
 from recrawl.app.workspace.workspace_wiring import host_limits_of, policy_of, politeness_of
 from recrawl.crawl.visit.site_claims import signals
-from recrawl.errors import ConfigError, InputError
+from recrawl.errors import ConfigError, InputError, counted, four_digits
 from recrawl.estimate.site_signals import exact_times_as_observations
 from recrawl.model import ANSWERED, Belief, BoolArray, FloatArray, IntArray, Outcome, Pages
-from recrawl.model.plurals import counted, told
 from recrawl.plan.budget_outcome import (
     BudgetOutcome,
     Capacity,
@@ -494,17 +493,17 @@ def what_if_rows(
         gain = kept.freshness - buys.now.freshness
         if math.isnan(kept.freshness):
             nothing = ("not known",) * (3 if links else 2)
-            rows.append((name, told(budget * factor * DAY), *nothing, shown_price(kept.price, objective)))
+            rows.append((name, four_digits(budget * factor * DAY), *nothing, shown_price(kept.price, objective)))
             continue
         rows.append(
             (
                 name,
-                told(budget * factor * DAY),
+                four_digits(budget * factor * DAY),
                 f"{kept.freshness:.1%}" + (f" ({gain:+.1%})" if factor != 1.0 else ""),
                 *(
-                    (told(kept.happening * DAY), format_duration(kept.delay))
+                    (four_digits(kept.happening * DAY), format_duration(kept.delay))
                     if links
-                    else (f"{told(kept.found * DAY)} of {told(kept.happening * DAY)}",)
+                    else (f"{four_digits(kept.found * DAY)} of {four_digits(kept.happening * DAY)}",)
                 ),
                 shown_price(kept.price, objective),
             )
@@ -569,8 +568,8 @@ class ExportPeriod:
     length: float
 
     @classmethod
-    def told(cls, at: str | None, length: str) -> Self:
-        """As options say it: from a moment, or from now, for a duration.
+    def from_options(cls, at: str | None, length: str) -> Self:
+        """The period that options name: DURATION from a time, by default from now.
 
         Raises:
             ConfigError: it has no length, or the moment is none.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from recrawl.app.provenance import KEY, Provenance
 from recrawl.errors import ConfigError, require
-from recrawl.formats.atomic_files import complete_file, told
+from recrawl.formats.atomic_files import complete_file, reporting_write_errors
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -106,7 +106,7 @@ def new_figure() -> Figure:
 def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure as PNG, SVG or PDF, by the ending of ``path``; equal figures give equal files."""
     metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower())
-    with told(path), plot_style():
+    with reporting_write_errors(path), plot_style():
         figure.savefig(path, dpi=130, metadata=metadata)
 
 

@@ -22,11 +22,10 @@ from recrawl.crawl.site_capture.capture_course import CaptureReport, report_json
 from recrawl.crawl.site_capture.capture_order import CaptureOrder
 from recrawl.crawl.site_capture.capture_terms import RateSource
 from recrawl.crawl.site_capture.site_capture_driver import CaptureProgress, SiteCaptureDriver
-from recrawl.errors import ConfigError, InputError
+from recrawl.errors import ConfigError, InputError, counted
 from recrawl.estimate import site_signals
 from recrawl.estimate.posterior.gamma_posterior import UNKNOWN_RATE
 from recrawl.model import BoolArray, FloatArray, IntArray
-from recrawl.model.plurals import counted
 from recrawl.predict import related_pages
 from recrawl.store.base import Store
 from recrawl.time import format_duration

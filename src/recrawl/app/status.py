@@ -23,9 +23,8 @@ from recrawl.crawl.control.worker_registry import RegisteredWorker, is_alive, li
 from recrawl.crawl.units.unit_registry import RegisteredUnit, registered_units, unit_buckets, unit_state
 from recrawl.crawl.visit.visitor import NO_ROBOTS, REFUSED_BY_ROBOTS
 from recrawl.detect.validator_trust import is_believed
-from recrawl.errors import ConfigError
+from recrawl.errors import ConfigError, counted
 from recrawl.model import FloatArray, IntArray, Outcome, visits
-from recrawl.model.plurals import counted
 from recrawl.schedule.frontier.token_bucket import memory, replayed
 from recrawl.store.store_values import QUARANTINED
 from recrawl.time import DAY, HOUR, format_duration

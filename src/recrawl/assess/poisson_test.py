@@ -50,8 +50,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from recrawl.errors import counted
 from recrawl.model import Belief, BoolArray, FloatArray, Histories, IntArray
-from recrawl.model.plurals import counted
 from recrawl.time import WEEK, format_duration
 
 

@@ -27,8 +27,8 @@ from recrawl.detect.noise.text_noise import noisy_pieces
 from recrawl.detect.text.shingles import shingles, similarity
 from recrawl.detect.text.text_parts import text_in_parts
 from recrawl.detect.version import MAX_READ, body_of, comparable_answer, is_html
+from recrawl.errors import counted
 from recrawl.model import Capture, ChangeKind
-from recrawl.model.plurals import counted
 
 Piece: TypeAlias = tuple[str, bool]
 """A stretch of a line, and whether it differs from the other side."""

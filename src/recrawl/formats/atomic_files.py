@@ -110,7 +110,7 @@ def complete_file(path: Path) -> Iterator[BinaryIO]:
         DiskFullError: there is no room.
         InputError: it cannot be written there.
     """
-    with told(path), unfinished_file(path) as part:
+    with reporting_write_errors(path), unfinished_file(path) as part:
         with part.open("r+b") as file:
             yield file
             file.flush()
@@ -224,8 +224,8 @@ def _is_part(name: str) -> bool:
 
 
 @contextmanager
-def told(path: Path) -> Iterator[None]:
-    """Turn what the operating system says about writing a file into an error with its name and a remedy."""
+def reporting_write_errors(path: Path) -> Iterator[None]:
+    """Turn an OSError raised while a file is written into an error with the name of the file and a remedy."""
     try:
         yield
     except OSError as error:

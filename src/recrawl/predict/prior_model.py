@@ -25,10 +25,9 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from recrawl.errors import InputError
+from recrawl.errors import InputError, counted
 from recrawl.estimate.posterior.gamma_posterior import sum_of
 from recrawl.model import AnyArray, BoolArray, FloatArray, GammaBelief, IntArray
-from recrawl.model.plurals import counted
 from recrawl.predict.count_prior import BoostedTrees, CountPrior, PriorHead, TreePrior, chosen, train
 from recrawl.predict.feature_extraction import ObservationCounts, when_found
 from recrawl.predict.static_features import FeatureTable

@@ -32,8 +32,8 @@ from recrawl.detect.noise.archive_noise import (
 )
 from recrawl.detect.noise.learned_noise import HostNoise
 from recrawl.detect.noise.noise_keys import split_key
+from recrawl.errors import counted
 from recrawl.model import Capture, IntArray, Outcome
-from recrawl.model.plurals import counted
 from recrawl.store.base import CaptureIndex, HistoryStore, Store
 from recrawl.store.store_values import REVISIT, CaptureColumns
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from recrawl.detect.digest_verdicts import classify_listed, merge_downloads, methods_of, outcomes_of, versions_of
+from recrawl.errors import counted
 from recrawl.model import ANSWERED, VISIT_COLUMNS, BoolArray, ByteArray, FloatArray, IntArray, Outcome, Verdict, Visits
 from recrawl.model.arrays import ends_of_runs, order_by, starts_of_runs
-from recrawl.model.plurals import counted
 from recrawl.store.base import CaptureIndex, HistoryStore, Store
 from recrawl.store.store_values import REVISIT, CaptureColumns, CaptureOrigin
 from recrawl.time import format_duration

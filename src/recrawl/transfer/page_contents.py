@@ -19,9 +19,8 @@ from recrawl.detect.body import html_of, media_type
 from recrawl.detect.fingerprint import text_digest
 from recrawl.detect.html.html_document import is_too_costly, read_html
 from recrawl.detect.version import MAX_READ, MOST_HTML, CostlyError, Effort, body_of, is_html
-from recrawl.errors import require
+from recrawl.errors import counted, require
 from recrawl.model import Capture, FloatArray, IntArray, Verdict
-from recrawl.model.plurals import counted
 from recrawl.parse.parse_pool import OverBudgetError, ParsePool
 from recrawl.predict.feature_extraction import FeatureEvidence
 from recrawl.predict.page_versions import PageTexts, PageVersions, TimedLinks

@@ -25,8 +25,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from recrawl.errors import InputError, require
-from recrawl.formats.atomic_files import has_file, scratch_folder, told
+from recrawl.errors import InputError, counted, require
+from recrawl.formats.atomic_files import has_file, reporting_write_errors, scratch_folder
 from recrawl.formats.cdx.cdxj import write_cdxj
 from recrawl.formats.columnar.capture_batches import NO_SIZE, ReadReport
 from recrawl.formats.dates import w3c_time
@@ -38,7 +38,6 @@ from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into, ma
 from recrawl.formats.warc.warc_check import OPEN
 from recrawl.formats.warc.warc_reader import index_warc, opened
 from recrawl.formats.warc.warc_stream import PLAIN, ReadWindow, fastwarc, magic_of, records
-from recrawl.model.plurals import counted
 from recrawl.store.base import CaptureIndex, HistoryStore, Store
 from recrawl.transfer.composite_reader import composite_facts, composites_of
 from recrawl.transfer.exporter import capture_files
@@ -262,7 +261,7 @@ class PackResult:
     """Places in the files that make no sense; they are packed as they are."""
 
 
-def pack(  # noqa: PLR0913 - from where, into what, and who is told
+def pack(  # noqa: PLR0913 - from where, into what, and how to report progress
     store: Store,
     warc_folder: Path | ArchiveFolder,
     target: Path,
@@ -302,7 +301,7 @@ def pack(  # noqa: PLR0913 - from where, into what, and who is told
     archived = ArchivedBytes(folder, imported_into(store))
     documents = stated(store) | {COMPOSITES: _composites(store, archived)}
     with (
-        told(target),
+        reporting_write_errors(target),
         scratch_folder(target.parent) as shelf,
         TemporaryFile(dir=target.parent) as index,
     ):

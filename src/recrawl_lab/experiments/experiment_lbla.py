@@ -333,7 +333,7 @@ class _Means:
 
     def note(self, plan: LblaPlan) -> str:
         """What was learned from and evaluated."""
-        from recrawl.model.plurals import counted
+        from recrawl.errors import counted
         from recrawl.time import format_duration
 
         told = {measure: self.of("internal", DATA, "all", measure).mean for measure in _MEASURED}

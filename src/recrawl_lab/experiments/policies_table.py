@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from recrawl.app.result_tables import markdown_table
 from recrawl.assess.prediction_scores import MeanInterval
-from recrawl.model.plurals import counted
+from recrawl.errors import counted
 from recrawl.schedule.policies.policy_registry import ORACLES
 from recrawl.simulate.policy_benchmark import (
     BASELINE,

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recrawl.errors import InputError
-from recrawl.model.plurals import counted
+from recrawl.errors import InputError, counted
 from recrawl_lab.experiments.report_folder import ReportFolder
 
 if TYPE_CHECKING:

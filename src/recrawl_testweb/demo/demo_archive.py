@@ -11,8 +11,7 @@ import typer
 
 from recrawl.app.display import command_name
 from recrawl.app.progress import bar
-from recrawl.errors import ConfigError
-from recrawl.model.plurals import counted
+from recrawl.errors import ConfigError, counted
 from recrawl.time import DAY, HOUR
 
 if TYPE_CHECKING:

@@ -105,7 +105,7 @@ def stayed(web: VirtualWeb, urls: list[str], store: Store, report: CaptureReport
 
 def capture_words(result: DemoCapture) -> list[str]:
     """What came out, in two sentences."""
-    from recrawl.model.plurals import counted
+    from recrawl.errors import counted
     from recrawl.time import format_duration
 
     capture, said = result.report.capture, result.report.quality

@@ -31,13 +31,12 @@ from recrawl.assess.crawl_segmentation import Deduplication, deduplication, segm
 from recrawl.assess.observations import JointValidity, Observations
 from recrawl.assess.replay_selection import SelectedCopies
 from recrawl.assess.site_structure import ChangeClass, CollapsedTree, collapse, spanning_tree, unfolded
-from recrawl.errors import require
+from recrawl.errors import counted, require
 from recrawl.formats.atomic_files import complete_file
 from recrawl.formats.graphml import write_graphml
 from recrawl.formats.warc.archive_folder import ArchiveFolder
 from recrawl.formats.warc.archived_bytes import ArchivedBytes
 from recrawl.model import AnyArray, BoolArray, FloatArray, IntArray
-from recrawl.model.plurals import counted
 from recrawl.store.base import HistoryStore, Store
 from recrawl.time import DAY, format_duration, to_iso
 from recrawl.transfer.archive_noise_learning import noise_json, noise_words

@@ -11,9 +11,8 @@ import numpy as np
 
 from recrawl.app.compare.benchmark_runs import BenchmarkRun, any_entry, known_policies, run_all
 from recrawl.assess.prediction_scores import MeanInterval, ratio_with_interval
-from recrawl.errors import ConfigError, InputError
+from recrawl.errors import ConfigError, InputError, counted, four_digits
 from recrawl.model import BoolArray, ChangeKind, Histories, Outcome
-from recrawl.model.plurals import counted, told
 from recrawl.schedule.policies.policy_registry import ORACLES
 from recrawl.simulate.benchmark_field import BenchmarkField, field_from_histories, known_times, visits_per_page
 from recrawl.simulate.policy_benchmark import BASELINE, OURS, OURS_FOR_CHANGES, BenchmarkRules, BenchmarkTally, labelled
@@ -267,7 +266,7 @@ class PolicyComparison:
 
     def headline(self) -> str:
         """What to do about it, in a sentence."""
-        visits = f"With the same budget ({told(self.budget * self.there)} visits a day)"
+        visits = f"With the same budget ({four_digits(self.budget * self.there)} visits a day)"
         if not self.tally(self.in_use).changes.sum():
             nothing = "get new links" if self.links else "change"
             return f"You use {self.in_use}. No page was observed to {nothing} in the scored part of the history."

@@ -16,10 +16,9 @@ import numpy as np
 
 from recrawl.app.progress import bars
 from recrawl.app.provenance import KEY, Provenance
-from recrawl.errors import ConfigError, InputError, require
+from recrawl.errors import ConfigError, InputError, counted, require
 from recrawl.formats.atomic_files import complete_file
 from recrawl.model import BoolArray, FloatArray, IntArray
-from recrawl.model.plurals import counted
 from recrawl.predict.feature_extraction import FeatureEvidence, FeatureOptions, look_around, page_features
 from recrawl.predict.related_pages import learn_semantics
 from recrawl.predict.static_features import FeatureGroup, FeatureTable

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recrawl.errors import InputError
-from recrawl.model import Histories, IntArray, Verdict, Visits, plurals
+from recrawl.errors import InputError, counted
+from recrawl.model import Histories, IntArray, Verdict, Visits
 from recrawl.predict.feature_extraction import ObservationCounts, first_sight, site_ids
 from recrawl.predict.prior_model import CHANGES, LINK_EVENTS, STEPS, event_counts, train_model
 from recrawl.predict.prior_scores import TrainingPages, evaluate_splits
@@ -48,7 +48,7 @@ class TrainingMaterial:
 
     def __post_init__(self) -> None:
         if (count := len(self.training_pages)) < FEWEST:
-            pages = f"{plurals.counted(count, 'page')} {'was' if count == 1 else 'were'}"
+            pages = f"{counted(count, 'page')} {'was' if count == 1 else 'were'}"
             raise InputError(
                 f"Only {pages} observed more than once; a model needs {FEWEST}.",
                 "Crawl longer, import histories, or learn from a data set with --data.",

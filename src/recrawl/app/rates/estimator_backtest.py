@@ -11,11 +11,10 @@ import numpy as np
 from recrawl.app.rates.belief_table import TrainingHistory, training_of
 from recrawl.app.rates.rates_table import RatesQuestion, wanted_pages
 from recrawl.assess.prediction_scores import MethodScore, compare, moments, next_observations
-from recrawl.errors import InputError
+from recrawl.errors import InputError, counted
 from recrawl.estimate.estimator import Estimator, RateEvidence
 from recrawl.estimate.estimators import ESTIMATORS
 from recrawl.model import BoolArray, FloatArray, IntArray
-from recrawl.model.plurals import counted
 from recrawl.store.base import Store
 
 SEED = 4

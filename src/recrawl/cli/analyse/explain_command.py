@@ -21,7 +21,7 @@ from recrawl.app.visit_explanation import (
 from recrawl.app.workspace.configuration import parse_assignments
 from recrawl.app.workspace.workspace import open_workspace
 from recrawl.cli.options import JsonOption, SetOption, WorkspaceOption
-from recrawl.model.plurals import counted
+from recrawl.errors import counted
 
 if TYPE_CHECKING:
     from recrawl.detect.explanation import Explanation

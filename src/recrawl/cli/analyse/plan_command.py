@@ -43,9 +43,8 @@ from recrawl.cli.options import (
     SetOption,
     WorkspaceOption,
 )
-from recrawl.errors import ConfigError, InputError
+from recrawl.errors import ConfigError, InputError, counted
 from recrawl.model import IntArray
-from recrawl.model.plurals import counted
 from recrawl.plan.budget_outcome import (
     BudgetOutcome,
     HostVisitLimits,

@@ -23,7 +23,7 @@ from recrawl.cli.options import (
     SetOption,
     WorkspaceOption,
 )
-from recrawl.model.plurals import counted
+from recrawl.errors import counted
 
 if TYPE_CHECKING:
     from recrawl.app.predict.stored_models import PredictionReasons

@@ -36,9 +36,8 @@ from recrawl.cli.options import (
     WindowOption,
     WorkspaceOption,
 )
-from recrawl.errors import ConfigError
+from recrawl.errors import ConfigError, counted
 from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
-from recrawl.model.plurals import counted
 from recrawl.time import format_duration
 
 if TYPE_CHECKING:

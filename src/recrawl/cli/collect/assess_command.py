@@ -42,7 +42,7 @@ from recrawl.cli.options import (
 from recrawl.cli.tables import command_provenance, print_json, print_table
 from recrawl.errors import InputError
 from recrawl.estimate.estimators import DEFAULT, ESTIMATORS
-from recrawl.formats.atomic_files import complete_file, told
+from recrawl.formats.atomic_files import complete_file, reporting_write_errors
 from recrawl.store.base import HistoryStore, Store
 from recrawl.time import format_duration
 from recrawl.transfer.composite_reader import MOST_PAGES
@@ -141,7 +141,7 @@ def write_answer(
 def _write_folder(
     folder: Path, found: ArchiveAssessment, archive: TemporaryArchive | None, about: Provenance | None
 ) -> list[Path]:
-    with told(folder):
+    with reporting_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     text, parts = [*words(found, archive), ""], tables(found)
     for title, columns in parts.items():

@@ -24,8 +24,7 @@ from recrawl.crawl.site_capture.capture_order import CaptureOrder
 from recrawl.crawl.site_capture.capture_terms import DEFAULT_STRATEGY, DEFAULT_THRESHOLD, RateSource
 from recrawl.crawl.site_capture.site_capture_driver import CaptureProgress
 from recrawl.crawl.visit.scope import ScopeKind, ScopeRules
-from recrawl.errors import ExitCode, InputError, StoreError
-from recrawl.model.plurals import counted
+from recrawl.errors import ExitCode, InputError, StoreError, counted
 from recrawl.time import format_duration
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from recrawl.app.plan import ExportPeriod
 from recrawl.app.workspace.configuration import parse_assignments
 from recrawl.app.workspace.workspace import open_workspace
 from recrawl.cli.options import HostOption, SetOption, WorkspaceOption
-from recrawl.errors import ConfigError, InputError
-from recrawl.model.plurals import counted
+from recrawl.errors import ConfigError, InputError, counted
 
 if TYPE_CHECKING:
     from recrawl.app.workspace.workspace import Workspace
@@ -384,7 +383,7 @@ def export(  # noqa: PLR0913 - one argument an option
         )
     if due is None and at is not None:
         raise ConfigError("--at needs --due.", "Add --due, for example --due 1d.")
-    period = None if due is None else ExportPeriod.told(at, due)
+    period = None if due is None else ExportPeriod.from_options(at, due)
     with place.open_store() as store:
         chosen = host_id(store, host)
         origin = command_provenance(place.configuration, [workspace])

@@ -18,8 +18,7 @@ from recrawl.app.status import shown_size
 from recrawl.app.workspace.configuration import parse_assignments
 from recrawl.app.workspace.workspace import open_workspace
 from recrawl.cli.options import DigestsOnlyOption, JsonOption, SetOption, WorkspaceOption
-from recrawl.errors import ConfigError, FetchError, InputError
-from recrawl.model.plurals import counted
+from recrawl.errors import ConfigError, FetchError, InputError, counted
 
 if TYPE_CHECKING:
     from recrawl.app.progress import ProgressBars

@@ -12,8 +12,7 @@ from recrawl.app.progress import bars, line
 from recrawl.app.workspace.configuration import parse_assignments
 from recrawl.app.workspace.workspace import open_workspace
 from recrawl.cli.options import DigestsOnlyOption, FilesArgument, JsonOption, SetOption, WorkspaceOption
-from recrawl.errors import ConfigError, InputError
-from recrawl.model.plurals import counted
+from recrawl.errors import ConfigError, InputError, counted
 
 if TYPE_CHECKING:
     from recrawl.app.assess.archive_reading import ReadOptions, TemporaryArchive
@@ -133,12 +132,12 @@ def _link(versions: str | None, usual: str | None) -> str | None:
 
 def write_report(made: ReportPage, file: Path) -> None:
     """Write the file atomically."""
-    from recrawl.formats.atomic_files import complete_file, told
+    from recrawl.formats.atomic_files import complete_file, reporting_write_errors
     from recrawl.web.report.report_builder import EXTRAS
     from recrawl.web.report.report_page import report_html
 
     text = report_html(made, EXTRAS)
-    with told(file):
+    with reporting_write_errors(file):
         file.parent.mkdir(parents=True, exist_ok=True)
     with complete_file(file) as stream:
         stream.write(text.encode("utf-8", errors="backslashreplace"))

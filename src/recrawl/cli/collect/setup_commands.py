@@ -16,9 +16,8 @@ from recrawl.app.workspace.workspace import Workspace, make_workspace, named, op
 from recrawl.cli.commands import CommandWithExamples, new_app
 from recrawl.cli.options import DryRunOption, JsonOption, SetOption, WorkspaceOption
 from recrawl.cli.tables import print_json, print_table
-from recrawl.errors import ConfigError, InputError, StoreError
+from recrawl.errors import ConfigError, InputError, StoreError, counted
 from recrawl.formats.seeds import read_seeds
-from recrawl.model.plurals import counted
 
 INIT_EXAMPLES = """
 recrawl init                       in the current folder

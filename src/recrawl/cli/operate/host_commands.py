@@ -220,7 +220,7 @@ def reset(
     from recrawl.app.assess.archive_reading import judge_all_parts
     from recrawl.app.rates.belief_table import host_id
     from recrawl.detect.noise.learned_noise import NoiseEvidence
-    from recrawl.model.plurals import counted
+    from recrawl.errors import counted
     from recrawl.transfer.archive_noise_learning import hosts_with_noise, with_archive_noise
 
     place = open_workspace(workspace, parse_assignments(assignments or []))

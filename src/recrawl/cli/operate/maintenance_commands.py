@@ -12,8 +12,7 @@ from recrawl.app.workspace.configuration import parse_assignments
 from recrawl.app.workspace.settings import without_password
 from recrawl.app.workspace.workspace import open_workspace
 from recrawl.cli.options import JsonOption, SetOption, WorkspaceOption
-from recrawl.errors import ConfigError, ExitCode
-from recrawl.model.plurals import counted
+from recrawl.errors import ConfigError, ExitCode, counted
 
 if TYPE_CHECKING:
     from recrawl.crawl.maintenance.workspace_check import Verification

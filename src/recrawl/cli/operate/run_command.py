@@ -10,7 +10,7 @@ from recrawl.app.display import HERE
 from recrawl.app.workspace.configuration import parse_assignments
 from recrawl.app.workspace.workspace import Workspace, open_workspace
 from recrawl.cli.options import SetOption, WorkspaceOption
-from recrawl.model.plurals import counted
+from recrawl.errors import counted
 
 if TYPE_CHECKING:
     from recrawl.app.crawl_run import RunOutcome

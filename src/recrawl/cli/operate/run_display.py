@@ -16,7 +16,7 @@ import typer
 from recrawl.app.crawl_run import GettingReady, RunCounts, every
 from recrawl.app.display import shown_time
 from recrawl.crawl.control.metrics import CrawlStats
-from recrawl.model.plurals import counted
+from recrawl.errors import counted
 from recrawl.time import MINUTE, format_duration
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)

@@ -13,8 +13,7 @@ from recrawl.app.display import HERE
 from recrawl.app.workspace.configuration import parse_assignments
 from recrawl.app.workspace.workspace import open_workspace
 from recrawl.cli.options import CsvOption, HostOption, JsonOption, LimitOption, SetOption, WorkspaceOption
-from recrawl.errors import ConfigError
-from recrawl.model.plurals import counted
+from recrawl.errors import ConfigError, counted
 
 if TYPE_CHECKING:
     from recrawl.app.status import FreshnessEstimate

@@ -32,7 +32,7 @@ from typing import Any, BinaryIO, TypeAlias
 
 from recrawl.crawl.control.worker_registry import is_alive, live_workers, registered_workers
 from recrawl.errors import ConfigError, InputError, StoreError, StoreMissingError
-from recrawl.formats.atomic_files import complete_file, is_running, lock, sync_folder, told
+from recrawl.formats.atomic_files import complete_file, is_running, lock, reporting_write_errors, sync_folder
 from recrawl.formats.warc.archive_stream import member_end
 from recrawl.formats.warc.warc_check import OPEN
 from recrawl.formats.warc.warc_stream import record_at
@@ -142,13 +142,13 @@ def make_backup(request: BackupRequest, now: float, tell: Tell, ask: Callable[[l
     """
     if request.target.resolve().is_relative_to(request.workspace.resolve()):
         raise ConfigError("A backup inside its workspace is lost with it.", "Name a folder outside of the workspace.")
-    with told(request.target):
+    with reporting_write_errors(request.target):
         request.target.mkdir(parents=True, exist_ok=True)
     with _alone(request.target / ".lock"):
         _remove_parts(request.target)
         name = free_name(request.target, now)
         part = request.target / f".{name}{PART}"
-        with told(part):
+        with reporting_write_errors(part):
             part.mkdir()
             made = _Backup(request, part, latest(request.target), tell).make(now, ask)
             sync_folder(part)
@@ -366,7 +366,7 @@ def copied(file: BinaryIO, target: Path, size: int | None = None) -> tuple[int, 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
     """Hold the lock of a backup folder, which the system drops with the process."""
-    with told(path):
+    with reporting_write_errors(path):
         file = path.open("ab")
     with file:
         if os.name == "posix" and not lock(file):
@@ -469,7 +469,7 @@ def restore_backup(request: RestoreRequest, now: float, settings: Settings, tell
             raise InputError(f"A crawl is at work in {target}.", "Stop it first.")
     parent = target.resolve().parent
     part = parent / f".{target.resolve().name}.{os.getpid()}{PART}"
-    with told(target):
+    with reporting_write_errors(target):
         parent.mkdir(parents=True, exist_ok=True)
         _remove_dead_parts(parent, target.resolve().name)
         part.mkdir()

@@ -55,6 +55,7 @@ import numpy as np
 
 from recrawl.detect.comparison import NEAR, PartComparison
 from recrawl.detect.noise.noise_keys import Difference, NoiseKey, split_key
+from recrawl.errors import counted
 from recrawl.model import BoolArray, FloatArray, IntArray, NoiseCounts
 from recrawl.model.arrays import starts_of_runs
 from recrawl.model.noise_counts import (
@@ -66,7 +67,6 @@ from recrawl.model.noise_counts import (
     WHOLE_HOST,
     runs_at_end,
 )
-from recrawl.model.plurals import counted
 from recrawl.time import DAY, MINUTE
 
 NEAR_ENOUGH, NEAR_TIMES, NEAR_PAGES = 4, 3, 3

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recrawl.errors import InputError, require
-from recrawl.formats.atomic_files import told, unfinished_file
+from recrawl.formats.atomic_files import reporting_write_errors, unfinished_file
 from recrawl.formats.cdx.cdx_lines import EARLIEST, LATEST, REVISIT, capture_texts
 from recrawl.formats.cdx.line_blocks import LONGEST_LINE, clean
 from recrawl.formats.columnar.capture_batches import NO_SIZE, NO_STATUS, ReadReport, RecordKind, schema
@@ -254,7 +254,7 @@ def write_common_crawl(
     pc = require("pyarrow.compute", "columns")
     schema = index_schema(partitioned=partitioned)
     schema = schema.with_metadata({**(schema.metadata or {}), **about}) if about else schema
-    with told(target), _Files(target, crawl, schema) as files:
+    with reporting_write_errors(target), _Files(target, crawl, schema) as files:
         for batch in batches:
             table = _to_index(batch, crawl)
             for subset in table.column("subset").unique().to_pylist() if partitioned else [""]:

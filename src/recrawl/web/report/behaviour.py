@@ -20,8 +20,8 @@ from recrawl.assess.poisson_test import (
     sentences,
 )
 from recrawl.assess.prediction_scores import Calibration
+from recrawl.errors import counted
 from recrawl.model import FloatArray, IntArray
-from recrawl.model.plurals import counted
 from recrawl.time import DAY, format_duration
 from recrawl.web.report.report_page import (
     Column,

@@ -21,8 +21,8 @@ from recrawl.assess.changes_over_time import (
     crawl_steps,
     observation_results,
 )
+from recrawl.errors import counted
 from recrawl.model import BoolArray, ByteArray, FloatArray, IntArray, Outcome
-from recrawl.model.plurals import counted
 from recrawl.store.base import HistoryStore
 from recrawl.time import DAY, HOUR, WEEK, format_duration, to_iso
 from recrawl.web.html_templates import when

@@ -21,8 +21,8 @@ from recrawl.assess.composite_coherence import STATE_WORDS, CoherenceState, Comp
 from recrawl.assess.observations import JointValidity
 from recrawl.assess.replay_selection import SelectedCopies
 from recrawl.assess.site_structure import SubSites
+from recrawl.errors import counted
 from recrawl.model import BoolArray
-from recrawl.model.plurals import counted
 from recrawl.time import DAY, format_duration, to_iso
 from recrawl.web.report.report_page import (
     Column,

@@ -14,8 +14,8 @@ import numpy as np
 
 from recrawl.app.assess.assessment import SitePages
 from recrawl.assess.site_structure import ChangeClass, CollapsedTree, collapse
+from recrawl.errors import counted
 from recrawl.model import FloatArray, IntArray
-from recrawl.model.plurals import counted
 from recrawl.web.report.report_page import Column, ColumnKind, Figure, ReportTable, Section
 
 KIND = "site-graph"
