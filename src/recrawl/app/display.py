@@ -203,3 +203,16 @@ def shown_time(when: float, to_the: str = "minutes") -> str:
 
 _FIRST, _LAST = (datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in (1, 9999))
 """What a calendar date of four digits can show, in whole years."""
+
+
+def shown_size(count: float) -> str:
+    """Bytes as people write them.
+
+    >>> shown_size(512), shown_size(3_400_000), shown_size(12_345_678_900)
+    ('512 B', '3.4 MB', '12.3 GB')
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:  # noqa: PLR2004 - the next unit
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from recrawl.app.display import shown_size
 from recrawl.app.workspace.settings import ScheduleSettings
 from recrawl.crawl.control.runtime_limits import is_paused, limits
 from recrawl.crawl.control.worker_registry import RegisteredWorker, is_alive, live_workers, registered_workers
@@ -430,22 +431,6 @@ def _paused(work: CrawlActivity) -> str:
     if work.paused:
         return "the whole crawl" + (f"; by name: {hosts}" if hosts else "")
     return hosts or "nothing"
-
-
-def shown_size(count: float) -> str:
-    """Bytes as people write them.
-
-    >>> shown_size(512), shown_size(3_400_000), shown_size(12_345_678_900)
-    ('512 B', '3.4 MB', '12.3 GB')
-    """
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < _NEXT_UNIT:
-            return f"{count:.3g} {unit}"
-        count /= _NEXT_UNIT
-    return f"{count:.3g} TB"
-
-
-_NEXT_UNIT = 1000
 
 
 _EXAMPLES_READ = 3

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recrawl.app.display import HERE, command_in, seconds_of
-from recrawl.app.predict.model_use import model_name
 from recrawl.app.workspace.configuration import parse_assignments
 from recrawl.app.workspace.workspace import open_workspace
 from recrawl.cli.commands import CommandWithExamples, hyphenated, new_app
@@ -167,6 +166,7 @@ def train(  # noqa: PLR0913, PLR0917 - one argument an option
     use the model for pages with little history.
     """
     from recrawl.app.predict.model_training import material, trained
+    from recrawl.app.predict.model_use import model_name
     from recrawl.app.predict.stored_models import CARD, save_model
     from recrawl.cli.tables import print_json
     from recrawl.errors import require
@@ -206,6 +206,7 @@ def score(  # noqa: PLR0913, PLR0917 - one argument an option
     Visit results are not used. The highest rates come first. Intervals cover the true rate in 90 % of cases.
     """
     from recrawl.app.display import rows_of
+    from recrawl.app.predict.model_use import model_name
     from recrawl.app.predict.stored_models import expected
     from recrawl.app.result_tables import check_ending, write_columns
     from recrawl.cli.tables import command_provenance, print_json
@@ -247,6 +248,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one argument an option
     import dataclasses
 
     from recrawl.app.predict.model_training import drifts_of, material, some_of
+    from recrawl.app.predict.model_use import model_name
     from recrawl.app.predict.stored_models import has_model, load_model
     from recrawl.app.progress import bar
     from recrawl.cli.tables import print_json
@@ -288,6 +290,7 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument an option
     A feature with factor 2 doubles the predicted rate: with this feature taken from another page, the prediction would
     be half as high on average.
     """
+    from recrawl.app.predict.model_use import model_name
     from recrawl.app.predict.stored_models import reasons
     from recrawl.cli.tables import print_json
 

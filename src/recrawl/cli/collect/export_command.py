@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recrawl.app.display import HERE
-from recrawl.app.plan import ExportPeriod
 from recrawl.app.workspace.configuration import parse_assignments
 from recrawl.app.workspace.workspace import open_workspace
 from recrawl.cli.options import HostOption, SetOption, WorkspaceOption
 from recrawl.errors import ConfigError, InputError, counted
 
 if TYPE_CHECKING:
+    from recrawl.app.plan import ExportPeriod
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.store.base import Store
     from recrawl.transfer.wacz_export import ArchiveFiles
@@ -367,6 +367,7 @@ def export(  # noqa: PLR0913 - one argument an option
 
     All except seeds need the extra columns: pip install 'recrawl[columns]'.
     """
+    from recrawl.app.plan import ExportPeriod
     from recrawl.app.progress import progress
     from recrawl.app.provenance import KEY
     from recrawl.app.rates.belief_table import host_id

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import KW_ONLY, asdict, dataclass, field, replace
@@ -11,16 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recrawl.app.assess.archive_reading import ImportErrors, row_of
-from recrawl.app.display import HERE, seconds_of
+from recrawl.app.display import HERE, seconds_of, shown_size
 from recrawl.app.progress import bars
-from recrawl.app.status import shown_size
 from recrawl.app.workspace.configuration import parse_assignments
 from recrawl.app.workspace.workspace import open_workspace
 from recrawl.cli.options import DigestsOnlyOption, JsonOption, SetOption, WorkspaceOption
 from recrawl.errors import ConfigError, FetchError, InputError, counted
 
 if TYPE_CHECKING:
+    from recrawl.app.assess.archive_reading import ImportErrors
     from recrawl.app.progress import ProgressBars
     from recrawl.app.workspace.settings import FetchSettings
     from recrawl.app.workspace.workspace import Workspace
@@ -244,6 +242,7 @@ def import_(  # noqa: PLR0913 - one argument an option
     are queried again each time. A broken record is reported with file and position, and the import continues. If there
     are many, the whole list is written to a file in reports/.
     """
+    from recrawl.app.assess.archive_reading import ImportErrors
     from recrawl.transfer.archive_import import CleaningRules
     from recrawl.transfer.import_sources import check_known
 
@@ -361,6 +360,8 @@ def _import(  # noqa: PLR0913, PLR0917 - where, what, how, and the progress call
             brought += sources.bring(path)
         fetched: list[BytesFetched] = []
         if urls:
+            import asyncio
+
             asyncio.run(_ask(place, store, importer, urls, choices, errors, bar, brought, fetched))
     finally:
         # Classify what was imported even after an error; after a kill, the next import does it.
@@ -535,6 +536,7 @@ def _print(
     brought: list[SourceResult], outcome: _Outcome | None, errors: ImportErrors, within: float, json_output: bool
 ) -> None:
     """Print the result; without an outcome, the import was stopped."""
+    from recrawl.app.assess.archive_reading import row_of
     from recrawl.app.display import rows_of
     from recrawl.cli.tables import print_columns, print_json
     from recrawl.transfer.archive_noise_learning import noise_words
