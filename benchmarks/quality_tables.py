@@ -58,8 +58,7 @@ def captures() -> list[Table]:
     """Blur and incoherence on real sites, and how well published tables are met."""
     found: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows_of("sharc-real.csv"):
-        if row["delay"] == "nan":
-            found[row["strategy"], row["source"]].append(row)
+        found[row["strategy"], row["source"]].append(row)
     single: list[list[str]] = []
     double: list[list[str]] = []
     for name in dict.fromkeys(strategy for strategy, _ in found):

@@ -60,10 +60,10 @@ def test_recorded_sites_are_captured_with_all_that_may_be_believed(run, tmp_path
         "sharc-real",
         "--data",
         RECORDED,
-        "--instants",
-        1,
-        "--delay",
-        "10s",
+        "--starts",
+        2,
+        "--duration",
+        "30d",
         "--jobs",
         1,
         "--output",
@@ -71,15 +71,16 @@ def test_recorded_sites_are_captured_with_all_that_may_be_believed(run, tmp_path
     )
     assert result.returncode == 0, result.stderr
     rows = rows_of(tmp_path / "sharc-real.csv")
-    slow = [row for row in rows if row["delay"] == "nan"]
-    assert {row["source"] for row in slow} == {"oracle", "learned", "sitemap", "sitemap-corrected"}
+    assert {row["source"] for row in rows} == {"oracle", "learned", "sitemap", "sitemap-corrected"}
     expected = {
-        (row["site"], row["strategy"]): float(row["expected_incoherence"]) for row in slow if row["source"] == "oracle"
+        (row["site"], row["strategy"]): float(row["expected_incoherence"]) for row in rows if row["source"] == "oracle"
     }
     for site in {site for site, _ in expected}:
         assert expected[site, "sharc-optimal"] <= expected[site, "sharc-selective"] + 1e-6
         assert expected[site, "sharc-selective"] <= expected[site, "hottest-last-lifo"] + 1e-6
-    assert {row["delay"] for row in rows} == {"nan", "10.0"}
+    timed = rows_of(tmp_path / "sharc-real-durations.csv")
+    assert {row["duration"] for row in timed} == {"2592000.0"}
+    assert all(int(row["better"]) + int(row["worse"]) <= int(row["captures"]) <= 2 for row in timed)
     assert (tmp_path / "sharc-real.md").read_text(encoding="utf-8") in result.stdout
     assert all((tmp_path / name).stat().st_size > 10_000 for name in ("sharc-real.png", "sharc-real-blur.png"))
 
@@ -89,7 +90,7 @@ def test_recorded_sites_are_captured_with_all_that_may_be_believed(run, tmp_path
     [
         (("sharc-blur", "--only", "5.9"), ExitCode.BAD_CONFIG, "There are: 4.4a"),
         (("sharc-real", "--data", RECORDED, "--only", "nowhere"), ExitCode.ERROR, "There is no site 'nowhere'"),
-        (("sharc-real", "--data", RECORDED, "--delay", "10ms"), ExitCode.BAD_CONFIG, "--delay is below 0.1s."),
+        (("sharc-real", "--data", RECORDED, "--duration", "10ms"), ExitCode.BAD_CONFIG, "--duration is below 1s."),
     ],
 )
 def test_tables_and_sites_that_are_not_there_are_named(run, tmp_path, asked, code, said):

@@ -87,6 +87,7 @@ def scene(tmp_path, empty_store):
                 )
                 yield Scene(driver, store, clock, stream)
 
+    open_scene.forget = (tmp_path / "store.db").unlink
     return open_scene
 
 

@@ -18,7 +18,7 @@ FAILED = {Outcome.SERVER_ERROR, Outcome.UNREACHABLE}
 
 
 def new_course(strategy, revisit=True):
-    return CaptureCourse(STRATEGIES[strategy](CaptureTerms(delay=1.0)), revisit=revisit)
+    return CaptureCourse(lambda _: STRATEGIES[strategy](CaptureTerms(delay=1.0)), revisit=revisit)
 
 
 def log_of(after, steps):

@@ -105,7 +105,8 @@ def test_a_home_page_that_redirects_elsewhere_takes_the_scope_along(scene, site,
     site.answers["/new/a"] = (301, {"Location": f"{site.home}gone/"}, "")
     site.answers["/old/b"] = linked()
     report, _ = capture(scene, f"{site.home}old/", "bfs")
-    assert site.paths() == ["/old/", "/new/", "/new/a", "/old/b"]
+    assert site.paths()[:2] == ["/old/", "/new/"]
+    assert sorted(site.paths()[2:]) == ["/new/a", "/old/b"]  # on two hosts, which are captured side by side
     assert report.found == 4
 
 

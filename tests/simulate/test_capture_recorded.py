@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from recrawl.capture.believed_rates import steady_rates
 from recrawl.simulate.sampling import Events, collect
 from recrawl.simulate.virtual_web import WebLinks
 from recrawl.time import DAY
@@ -10,13 +11,13 @@ from recrawl_lab.trials.capture_recorded import (
     SOURCES,
     RecordedSite,
     claimed_categories,
+    hazard_before,
     hinted_rates,
     learned_belief,
     nearest_above,
+    of_durations,
     past_rates,
-    realistic,
     slowed_down,
-    steady_rates,
 )
 
 HOME, NEWS, OLD, GONE, LATE = range(5)
@@ -85,7 +86,6 @@ def test_an_honest_sitemap_keeps_the_order_of_rates():
 def test_slowed_down_a_capture_takes_the_whole_second_half(site):
     trials = {trial.strategy: trial for trial in slowed_down(site, "oracle", ["bfs", "hottest-last-lifo"], seed=1)}
     assert trials["bfs"].pages == 4
-    assert np.isnan(trials["bfs"].delay)
     assert trials["bfs"].incoherence == 0
     # Seven slots of 100/7 days: news comes last and is seen again at once, and still it changes in two weeks.
     assert trials["hottest-last-lifo"].incoherence == 3
@@ -99,12 +99,25 @@ def test_whatever_is_believed_every_page_is_captured(site, source):
     assert {trial.source for trial in trials} == {source}
 
 
-def test_at_a_realistic_speed_hardly_anything_changes(site):
-    (trial,) = realistic(site, "learned", ["bfs-lifo"], 60.0, instants=5, seed=1)
-    assert (trial.captures, trial.delay) == (5, 60.0)
-    assert trial.pages == pytest.approx((4 + 3 + 3 + 4 + 4) / 5)
-    assert 0 < trial.expected_incoherence < 0.01
-    assert trial.incoherence == 0
+def test_captures_of_a_duration_start_where_the_record_has_room_for_them(site):
+    trials = {
+        (one.strategy, one.source, one.duration): one
+        for one in of_durations(site, [DAY, 90 * DAY], starts=4, seed=1, fewest=1)
+    }
+    short, long = (trials["bfs-lifo", "none", duration] for duration in (DAY, 90 * DAY))
+    assert (short.captures, long.captures) == (4, 2)  # the record has 198 days from its third: starts 66, 99, 132, 165
+    assert short.pages == pytest.approx((4 + 4 + 3 + 4) / 4)
+    assert (short.better, short.worse, short.incoherence) == (0, 0, 0)
+    assert long.incoherence > 0
+    learned = trials["sharc-selective", "learned", 90 * DAY]
+    assert learned.incoherence <= long.incoherence
+    assert learned.worse == 0
+    assert learned.believed > trials["sharc-selective", "change-only", 90 * DAY].believed
+
+
+def test_pages_that_disappeared_before_the_capture_raise_the_hazard(site):
+    assert hazard_before(site, 100 * DAY) < 0.05 / (365.25 * DAY)  # none of four pages in 100 days
+    assert hazard_before(site, 130 * DAY) > 0.05 / (365.25 * DAY)
 
 
 def test_a_record_whose_pages_came_late_has_nothing_to_capture_in_its_middle():
@@ -117,4 +130,4 @@ def test_a_record_whose_pages_came_late_has_nothing_to_capture_in_its_middle():
     )
     late = RecordedSite(collect("late", URLS[:2], events), WebLinks.of([], [], [], [], pages=2))
     assert slowed_down(late, "oracle", ["bfs"], seed=1) == []
-    assert realistic(late, "oracle", ["bfs"], 1.0, instants=1, seed=1) == []
+    assert of_durations(late, [DAY], starts=3, seed=1, fewest=3) == []

@@ -189,6 +189,7 @@ def run_capture(  # noqa: PLR0913 - one argument an option of the command
     extra_hops: int = 0,
     from_sitemap: bool = False,
     max_pages: int | None = None,
+    requisites: str = "any",
     restart: bool = False,
     settings: Mapping[str, object] | None = None,
 ) -> CaptureResult:
@@ -208,7 +209,7 @@ def run_capture(  # noqa: PLR0913 - one argument an option of the command
     from recrawl.app.workspace.workspace import open_workspace
     from recrawl.crawl.clock import RealClock
     from recrawl.crawl.site_capture.capture_order import CaptureOrder
-    from recrawl.crawl.site_capture.capture_terms import DEFAULT_STRATEGY, DEFAULT_THRESHOLD, RateSource
+    from recrawl.crawl.site_capture.capture_terms import DEFAULT_STRATEGY, DEFAULT_THRESHOLD, RateSource, Requisites
     from recrawl.crawl.visit.scope import ScopeKind, ScopeRules
 
     place = open_workspace(Path(workspace), settings or {})
@@ -231,6 +232,7 @@ def run_capture(  # noqa: PLR0913 - one argument an option of the command
         from_sitemap=from_sitemap,
         max_pages=max_pages,
         scope=rules,
+        requisites=one_of(Requisites, requisites, "requisites"),
     )
     report, words = _to_the_end(lambda stopping: _capture(place, order, stopping, restart=restart))
     about = _provenance(

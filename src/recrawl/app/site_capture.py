@@ -391,6 +391,9 @@ def stored_lines(capture: SiteCapture, stored: Mapping[str, Any]) -> list[str]:
     """The same from the stored statement, without further look-ups."""
     order = CaptureOrder.from_json(capture.terms)
     found = counted(stored["pagesFound"], "page")
+    if requisites := stored.get("pageRequisites", 0):
+        hosts = stored["hosts"]
+        found += f" ({requisites:,} of them embedded in others{f', on {hosts:,} hosts' if hosts > 1 else ''})"
     lines = [f"Capture {capture.id} of {capture.site} by {order.strategy}: {found} found."]
     lines += stored_words(stored["quality"], _NAMED)
     plan = stored["plan"]

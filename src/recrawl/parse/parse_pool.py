@@ -39,8 +39,10 @@ from recrawl import detect
 from recrawl.detect import ChangeResult, PageState, classify_change
 from recrawl.detect.change_criteria import ChangeCriteria
 from recrawl.detect.detector import PARTS, Detector
+from recrawl.detect.html.embedded_resources import read_embeds
 from recrawl.detect.version import CostlyError, Effort
 from recrawl.model import Capture, Outcome, Verdict
+from recrawl.model.captures import EmbeddedResources
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -596,3 +598,18 @@ def undecided(judged: ChangeResult, known: PageState | None) -> ChangeResult:
     """The classification of a doubtful fetch that stays so: it has no verdict, and the next visit finds it again."""
     before = known or PageState()
     return ChangeResult(judged.outcome, validators=before.validators, mime=before.mime, size=judged.size)
+
+
+def embeds_apart(capture: Capture, pool: ParsePool | None, *, sheet: bool = False) -> EmbeddedResources | None:
+    """The requisites of an archived response, parsed in the pool unless that is cheap. Blocks.
+
+    ``None`` if it is no page (or no style sheet), or could not be parsed within its limits.
+    """
+    try:
+        return read_embeds(capture, stylesheet=sheet, effort=Effort.CHEAP)
+    except CostlyError:
+        pass
+    try:
+        return pool.call(read_embeds, capture, stylesheet=sheet) if pool else read_embeds(capture, stylesheet=sheet)
+    except Exception:  # noqa: BLE001 - whatever happened to the subprocess, only this page is concerned
+        return None

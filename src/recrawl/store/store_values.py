@@ -46,11 +46,16 @@ class FoundPages:
 
     page: IntArray
     via: IntArray
-    """Number of the page it was found on, -1 if it was known beforehand."""
+    """Number of the page it was found on, -1 if it was known beforehand; -2 - N for a requisite of page N."""
     rate: FloatArray
     """Changes per second, as given to the strategy."""
     weight: FloatArray
     """Weight of the page, as given to the strategy."""
+
+    @property
+    def parent(self) -> IntArray:
+        """Number of the page that links to each or embeds it, -1 if it was known beforehand."""
+        return np.where(self.via < -1, -2 - self.via, self.via)
 
     def __len__(self) -> int:
         return len(self.page)

@@ -36,13 +36,11 @@ from recrawl.assess.composite_coherence import (
 )
 from recrawl.detect import ChangeCriteria
 from recrawl.detect.digest_verdicts import methods_of, outcomes_of, versions_of
-from recrawl.detect.html.embedded_resources import read_embeds
-from recrawl.detect.version import CostlyError, Effort
 from recrawl.formats.warc.archived_bytes import ArchivedBytes
 from recrawl.model import Capture, FloatArray, IntArray, Outcome
 from recrawl.model.arrays import offsets_of
 from recrawl.model.captures import EmbeddedResource, EmbeddedResources, EmbedKind
-from recrawl.parse.parse_pool import ParseLimits, ParsePool, new_parse_pool
+from recrawl.parse.parse_pool import ParseLimits, ParsePool, embeds_apart, new_parse_pool
 from recrawl.store.base import CaptureIndex, Store
 from recrawl.store.store_values import REVISIT, CaptureColumns
 from recrawl.time import from_http_date
@@ -348,21 +346,6 @@ class CompositeReader:
             found = None if capture is None else embeds_apart(capture, self.pool, sheet=sheet)
             _remember(self._embeds, place, found, _LISTS_REMEMBERED)
         return self._embeds[place]
-
-
-def embeds_apart(capture: Capture, pool: ParsePool | None, *, sheet: bool = False) -> EmbeddedResources | None:
-    """The requisites of an archived response, parsed in the pool unless that is cheap. Blocks.
-
-    ``None`` if it is no page (or no style sheet), or could not be parsed within its limits.
-    """
-    try:
-        return read_embeds(capture, stylesheet=sheet, effort=Effort.CHEAP)
-    except CostlyError:
-        pass
-    try:
-        return pool.call(read_embeds, capture, stylesheet=sheet) if pool else read_embeds(capture, stylesheet=sheet)
-    except Exception:  # noqa: BLE001 - whatever happened to the subprocess, only this page is concerned
-        return None
 
 
 def _new_parts(

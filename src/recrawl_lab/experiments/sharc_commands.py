@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import enum
-import math
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from recrawl.app.display import pause_of
+from recrawl.app.display import seconds_of
 from recrawl.cli.commands import CommandWithExamples
 from recrawl.errors import ConfigError
 from recrawl_lab.experiment_options import DataOption, JobsOption, OutputOption, RepeatsOption, SeedOption
@@ -28,7 +27,7 @@ recrawl experiment sharc-threshold --pages 1000 --repeats 1
 """
 REAL = """
 recrawl experiment sharc-real --data ../data/documents
-recrawl experiment sharc-real --data ../data/documents --only llvm,til --instants 20
+recrawl experiment sharc-real --data ../data/documents --only llvm,til --duration 30d --duration 180d --starts 20
 """
 PREDICTION = """
 recrawl experiment sharc-prediction --data ../data
@@ -36,8 +35,8 @@ recrawl experiment sharc-prediction --data ../data/documents --sitemap sitemap.x
 """
 
 
-SHORTEST_DELAY = 0.1
-"""Shortest delay in seconds."""
+SHORTEST = 1.0
+"""Shortest capture in seconds."""
 
 
 class ChangeModel(enum.StrEnum):
@@ -144,28 +143,29 @@ def sharc_real(  # noqa: PLR0913 - one argument an option
     only: Annotated[
         str, typer.Option(metavar="NAMES", help="Only these sites, with commas between; all if none is named.")
     ] = "",
-    delay: Annotated[
+    duration: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="DURATION", help="Pause between requests at realistic speed. May be repeated; 1s, 10s and 60s."
+            metavar="DURATION",
+            help="Time from first request to last. May be repeated. Default: 6h, 1d, 7d, 30d, 180d, 540d.",
         ),
     ] = None,
-    instants: Annotated[int, typer.Option(min=1, help="Captures of each site at realistic speed.")] = 8,
+    starts: Annotated[int, typer.Option(min=1, help="Moments at which captures of each site start.")] = 12,
     jobs: JobsOption = None,
 ) -> None:
     """All strategies on recorded sites: Tables 4.3, 5.6 and 5.7 of the SHARC thesis on other sites.
 
-    Captures take as long as the second half of the record, as the thesis slowed them down, or start at instants of it
-    and go on at a realistic speed. Strategies know the true rates, rates learned from visits in the first half, or what
-    an honest sitemap of that half said.
+    Captures take a given time, from hours to 540 days, and start at many moments of the record; or they take as long
+    as its second half, as the thesis slowed them down. Strategies know the true rates, rates learned from earlier
+    visits, or what an honest sitemap said.
     """
     from recrawl_lab.experiments.sharc_real import SharcRealOptions, run
 
-    delays = [pause_of("--delay", text) for text in delay or ()]
-    if any(not SHORTEST_DELAY <= one < math.inf for one in delays):
-        raise ConfigError(f"--delay is below {SHORTEST_DELAY:g}s.", "Write for example 10s.")
+    durations = [seconds_of("--duration", text) for text in duration or ()]
+    if any(one < SHORTEST for one in durations):
+        raise ConfigError(f"--duration is below {SHORTEST:g}s.", "Write for example 30d.")
     names = [name.strip() for name in only.split(",") if name.strip()]
-    run(data, output, SharcRealOptions(names, seed, delays or None, instants, jobs))
+    run(data, output, SharcRealOptions(names, seed, durations, starts, jobs))
 
 
 def sharc_prediction(  # noqa: PLR0913 - one argument an option

@@ -5,10 +5,9 @@ Recorded sites with their link graphs are read from a data set. Results are tabl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from math import isnan
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -16,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recrawl.errors import InputError, require
+from recrawl.time import format_duration
 from recrawl_lab.experiments.report_folder import ReportFolder
-from recrawl_lab.trials.capture_recorded import AT_SPEED, BASELINES, SINGLE_VISIT, SOURCES, VISIT_REVISIT
+from recrawl_lab.trials.capture_recorded import BASELINES, DURATIONS, SINGLE_VISIT, SOURCES, TIMED, VISIT_REVISIT
 
 if TYPE_CHECKING:
     from recrawl.model import AnyArray, IntArray
     from recrawl.simulate.virtual_web import WebLinks
     from recrawl_lab.sharc_plots import DotPanel
-    from recrawl_lab.trials.capture_recorded import RecordedSite, RecordedTrial, Source
+    from recrawl_lab.trials.capture_recorded import RecordedSite, RecordedTrial, Source, TimedTrial
 
 
 def recorded_sites(data: Path, only: Sequence[str]) -> list[RecordedSite]:
@@ -101,7 +101,6 @@ def _columns(file: Path, names: tuple[str, ...]) -> dict[str, AnyArray]:
 _YEAR = 365.25 * 86400.0
 _NEARLY = 1e-6
 """Pages; less is a matter of rounding."""
-_SLOW = "slowed down"
 _BLIND = ("bfs", "dfs")
 """Strategies that use no rates."""
 _DRAWN = (
@@ -121,10 +120,9 @@ class RealTables:
     def __init__(self, sites: Sequence[RecordedSite], trials: Sequence[RecordedTrial], bounds: Sequence[float]) -> None:
         """``bounds`` are what no schedule of each site goes below, in expected incoherent pages."""
         self._bounds = {site.name: bound for site, bound in zip(sites, bounds, strict=True)}
-        self._trials = {(t.site, t.source, t.strategy, _speed(t.delay)): t for t in trials}
+        self._trials = {(t.site, t.source, t.strategy): t for t in trials}
         self._spans = {site.name: (site.collection.end - site.middle) / _YEAR for site in sites}
         self.sites = [site.name for site in sites if any(site.name == trial.site for trial in trials)]
-        self._speeds = list(dict.fromkeys(_speed(trial.delay) for trial in trials if not isnan(trial.delay)))
 
     # -- Markdown --------------------------------------------------------------------------------
 
@@ -143,9 +141,6 @@ class RealTables:
             "## All sites together",
             _SUMMARY_NOTE,
             self._summary(),
-            "## At a realistic speed",
-            _SPEED_NOTE,
-            *self._at_speed(),
         ]
         return "\n\n".join(parts) + "\n"
 
@@ -200,18 +195,6 @@ class RealTables:
             rows.append([name, *cells])
         return markdown_table(["strategy", "expected, oracle", *SOURCES], rows)
 
-    def _at_speed(self) -> list[str]:
-        from recrawl.app.result_tables import markdown_table
-
-        parts = []
-        for speed in self._speeds:
-            rows = []
-            for site in self.sites:
-                trials = [self._trials[site, "learned", name, speed] for name in AT_SPEED]
-                rows.append([site, f"{trials[0].pages:,.0f}", *(_speed_cell(trial) for trial in trials)])
-            parts += [f"{speed}, learned rates:", markdown_table(["site", "pages", *AT_SPEED], rows)]
-        return parts
-
     # -- plots --------------------------------------------------------------------------------
 
     def coherence_panels(self) -> list[DotPanel]:
@@ -255,7 +238,7 @@ class RealTables:
     # -- inside ----------------------------------------------------------------------------------
 
     def _slow(self, site: str, source: Source, strategy: str) -> RecordedTrial:
-        return self._trials[site, source, strategy, _SLOW]
+        return self._trials[site, source, strategy]
 
     def _shares(self, strategy: str, source: Source, *, expected: bool = False) -> list[float]:
         trials = [self._slow(site, source, strategy) for site in self.sites]
@@ -266,17 +249,120 @@ class RealTables:
         return blur / of_bfs if of_bfs > 0 else None
 
 
-def _speed(delay: float) -> str:
-    return _SLOW if isnan(delay) else f"{delay:g} s between requests"
+class DurationTables:
+    """Captures of given durations, all sites together, with intervals by resampling the sites."""
+
+    def __init__(self, trials: Sequence[TimedTrial], *, seed: int) -> None:
+        self._trials = {(t.site, t.duration, t.strategy, t.source): t for t in trials}
+        self._durations = sorted({trial.duration for trial in trials})
+        self._seed = seed
+
+    def report(self) -> str:
+        """The tables of coherence, of expectations, of blur, and the sites one by one."""
+        from recrawl.capture import REVISITING
+
+        twice = [name for name in TIMED if name in REVISITING]
+        once = [name for name in TIMED if name not in REVISITING]
+        parts = [
+            "## By duration",
+            _DURATION_NOTE,
+            self._table(twice, "bfs-lifo", "incoherence"),
+            _BELIEVED_NOTE,
+            self._calibration(),
+            _DURATION_BLUR_NOTE,
+            self._table(once, "bfs", "blur"),
+            _BY_SITE_NOTE,
+            self._by_site(),
+        ]
+        return "\n\n".join(parts) + "\n"
+
+    def _table(self, strategies: Sequence[str], beside: str, measure: str) -> str:
+        """A row a strategy and source, a column a duration: ratio, interval, and decided captures."""
+        from recrawl.app.result_tables import markdown_table
+
+        rows = [[beside, "", *(self._base(duration, beside, measure) for duration in self._durations)]]
+        for name in strategies:
+            for source in TIMED[name]:
+                if name != beside:
+                    cells = [self._cell(duration, name, source, beside, measure) for duration in self._durations]
+                    rows.append([name, _RATES[source], *cells])
+        return markdown_table(["strategy", "rates", *map(format_duration, self._durations)], rows)
+
+    def _base(self, duration: float, beside: str, measure: str) -> str:
+        """What the baseline has: the mean share of incoherent pages, or blur a page; and the captures."""
+        trials = self._of(duration, beside, "none")
+        if not trials:
+            return "–"
+        value = fmean(_measured(trial, measure) for trial in trials)
+        shown = f"{100 * value:.2g} %" if measure == "incoherence" else f"{value:.2g}"
+        return f"{shown}, {sum(trial.captures for trial in trials)} of {len(trials)} sites"
+
+    def _cell(self, duration: float, name: str, source: Source, beside: str, measure: str) -> str:
+        """The ratio of the means over sites to those of the baseline, its interval, and better : worse captures."""
+        mine, other = self._of(duration, name, source), self._of(duration, beside, "none")
+        values = np.array([_measured(trial, measure) for trial in mine])
+        others = np.array([_measured(trial, measure) for trial in other])
+        if not others.sum() > 0:
+            return "–"
+        some = np.random.default_rng(self._seed).integers(len(others), size=(_RESAMPLES, len(others)))
+        below = others[some].sum(axis=1)
+        drawn = values[some].sum(axis=1)[below > 0] / below[below > 0]
+        low, high = np.quantile(drawn, [0.025, 0.975])
+        better, worse = sum(trial.better for trial in mine), sum(trial.worse for trial in mine)
+        return f"{values.sum() / others.sum():.2f} ({low:.2f}–{high:.2f}), {better} : {worse}"
+
+    def _calibration(self) -> str:
+        """Incoherent pages over all captures of SHARC-Selective: expected by the rates given, and found."""
+        from recrawl.app.result_tables import markdown_table
+
+        rows = []
+        for source in TIMED["sharc-selective"]:
+            cells = []
+            for duration in self._durations:
+                trials = self._of(duration, "sharc-selective", source)
+                believed, found = (
+                    sum(trial.captures * value for trial, value in zip(trials, values, strict=True))
+                    for values in ([t.believed for t in trials], [t.incoherence for t in trials])
+                )
+                cells.append(f"{believed:,.0f} / {found:,.0f}")
+            rows.append([_RATES[source], *cells])
+        return markdown_table(["rates", *map(format_duration, self._durations)], rows)
+
+    def _by_site(self) -> str:
+        from recrawl.app.result_tables import markdown_table
+
+        rows = []
+        for site in dict.fromkeys(key[0] for key in self._trials):
+            cells = []
+            for duration in self._durations:
+                found = self._trials.get((site, duration, "sharc-selective", "learned"))
+                other = self._trials.get((site, duration, "bfs-lifo", "none"))
+                if found is None or other is None:
+                    cells.append("–")
+                else:
+                    cells.append(f"{found.incoherence:.2f} / {other.incoherence:.2f}")
+            rows.append([site, *cells])
+        return markdown_table(["site", *map(format_duration, self._durations)], rows)
+
+    def _of(self, duration: float, strategy: str, source: Source) -> list[TimedTrial]:
+        wanted = duration, strategy, source
+        return [trial for (_, *what), trial in self._trials.items() if tuple(what) == wanted]
 
 
-def _speed_cell(trial: RecordedTrial) -> str:
-    """Blur of a thousand pages of single visits, incoherent pages of two: expected / actual."""
-    if trial.strategy in SINGLE_VISIT:
-        return f"{1000 * trial.expected_blur:.2f} / {1000 * trial.actual_blur:.2f}"
-    return f"{trial.expected_incoherence:.2f} / {trial.incoherence:.2f}"
+def _measured(trial: TimedTrial, measure: str) -> float:
+    """The share of incoherent pages, or the blur a page."""
+    return trial.incoherence / trial.pages if measure == "incoherence" else trial.blur
 
 
+_RESAMPLES = 2_000
+"""Draws of as many sites as there are."""
+_RATES: Mapping[Source, str] = {
+    "none": "",
+    "learned": "learned",
+    "change-only": "learned, without hazard",
+    "median": "learned, median",
+    "oracle": "true",
+}
 _SOURCE_TITLES = {
     "oracle": "With true rates:",
     "learned": "With rates learned from weekly visits in the first half:",
@@ -293,13 +379,13 @@ _COHERENCE_NOTE = "Pages that change between visit and revisit, captures slowed 
 _SUMMARY_NOTE = """\
 Mean over the sites of the share of pages that change between visit and revisit: expected with true rates, and actual by
 what was believed."""
-_SPEED_NOTE = """\
-Means over all captures, expected / actual: blur of a thousand pages by the first four strategies, pages that change
-between visit and revisit by the others."""
-
-
-DELAYS = (1.0, 10.0, 60.0)
-"""Seconds between requests."""
+_DURATION_NOTE = """\
+Share of incoherent pages in units of that of `bfs-lifo`: means over the sites, the 95 % interval by resampling the
+sites, and the captures that had fewer : more incoherent pages than `bfs-lifo` from the same start. The first row has
+the share of `bfs-lifo` itself and the captures. True rates are those from the start to the end of the record."""
+_BELIEVED_NOTE = "Incoherent pages of `sharc-selective`, all captures together, expected by the rates given / found:"
+_DURATION_BLUR_NOTE = "Blur of single visits in units of that of `bfs`, in the same way:"
+_BY_SITE_NOTE = "Incoherent pages of each site, means of its captures: `sharc-selective`, learned rates / `bfs-lifo`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,56 +395,45 @@ class SharcRealOptions:
     only: Sequence[str]
     """Names of sites; none for all."""
     seed: int
-    delays: Sequence[float] | None
-    instants: int
+    durations: Sequence[float]
+    """Seconds."""
+    starts: int
+    """Moments at which captures of each site start."""
     jobs: int | None
 
 
 def run(data: Path, output: Path, asked: SharcRealOptions) -> None:
-    """Write sharc-real.csv, .md, .png and sharc-real-blur.png into ``output``."""
+    """Write sharc-real.csv, sharc-real-durations.csv, .md, .png and sharc-real-blur.png into ``output``."""
     from recrawl.app.compare.benchmark_runs import run_tasks
     from recrawl_lab.sharc_plots import draw_dots
-    from recrawl_lab.trials.capture_recorded import least_incoherence
-
-    sites = recorded_sites(data, asked.only)
-    written = ReportFolder(output)
-    trials = _trials(sites, asked)
-    bounds = run_tasks([partial(least_incoherence, site) for site in sites], what="bounds", jobs=asked.jobs)
-    tables = RealTables(sites, trials, bounds)
-    written.table("sharc-real.csv", _result_columns(trials))
-    pictures = written.file("sharc-real.png"), written.file("sharc-real-blur.png")
-    draw_dots(pictures[0], tables.sites, tables.coherence_panels(), title="Pages that changed meanwhile")
-    draw_dots(pictures[1], tables.sites, tables.blur_panels(), title="Blur of single-visit captures")
-    written.end("sharc-real.md", tables.report())
-
-
-def _trials(sites: Sequence[RecordedSite], asked: SharcRealOptions) -> list[RecordedTrial]:
-    from recrawl.app.compare.benchmark_runs import run_tasks
     from recrawl_lab.trials.capture_recorded import (
-        AT_SPEED,
-        SINGLE_VISIT,
-        SOURCES,
-        VISIT_REVISIT,
-        realistic,
+        RecordedTrial,
+        TimedTrial,
+        least_incoherence,
+        of_durations,
         slowed_down,
     )
 
-    strategies = SINGLE_VISIT + VISIT_REVISIT
+    sites = recorded_sites(data, asked.only)
+    written = ReportFolder(output)
     largest_first = sorted(sites, key=lambda site: -len(site.collection))
-    tasks = [
-        partial(slowed_down, site, source, strategies, seed=asked.seed) for site in largest_first for source in SOURCES
+    methods = SINGLE_VISIT + VISIT_REVISIT
+    slow = [
+        partial(slowed_down, site, source, methods, seed=asked.seed) for site in largest_first for source in SOURCES
     ]
-    tasks += [
-        partial(realistic, site, source, AT_SPEED, delay, instants=asked.instants, seed=asked.seed)
-        for site in largest_first
-        for source in SOURCES[:2]
-        for delay in asked.delays or DELAYS
-    ]
-    found = run_tasks(tasks, what="captures", jobs=asked.jobs)
-    return [trial for part in found for trial in part]
+    trials = [trial for part in run_tasks(slow, what="slowed down", jobs=asked.jobs) for trial in part]
+    durations = asked.durations or DURATIONS
+    quick = [partial(of_durations, site, durations, starts=asked.starts, seed=asked.seed) for site in largest_first]
+    timed = [trial for part in run_tasks(quick, what="by duration", jobs=asked.jobs) for trial in part]
+    bounds = run_tasks([partial(least_incoherence, site) for site in sites], what="bounds", jobs=asked.jobs)
+    tables = RealTables(sites, trials, bounds)
+    written.table("sharc-real.csv", _columns_of(trials, RecordedTrial))
+    written.table("sharc-real-durations.csv", _columns_of(timed, TimedTrial))
+    pictures = written.file("sharc-real.png"), written.file("sharc-real-blur.png")
+    draw_dots(pictures[0], tables.sites, tables.coherence_panels(), title="Pages that changed meanwhile")
+    draw_dots(pictures[1], tables.sites, tables.blur_panels(), title="Blur of single-visit captures")
+    written.end("sharc-real.md", DurationTables(timed, seed=asked.seed).report() + "\n" + tables.report())
 
 
-def _result_columns(trials: Sequence[RecordedTrial]) -> dict[str, list[object]]:
-    from recrawl_lab.trials.capture_recorded import RecordedTrial
-
-    return {column.name: [getattr(trial, column.name) for trial in trials] for column in fields(RecordedTrial)}
+def _columns_of(trials: Sequence[Any], kind: type) -> dict[str, list[object]]:
+    return {column.name: [getattr(trial, column.name) for trial in trials] for column in fields(kind)}

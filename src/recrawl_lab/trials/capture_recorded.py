@@ -5,20 +5,21 @@ are not part of a capture. A record has the links that authors wrote, without me
 reachable by them. Therefore every page is also linked from the nearest page above it in the tree of paths; pages with
 none above them are seeds.
 
-Strategies use true rates, rates learned from visits, or rates stated by a sitemap, at the slow speed of the thesis or
-at a realistic speed. Captures lie in the second half of the record; rates are learned before a capture starts. Expected
-quality uses the true rates of the second half, actual quality the recorded changes.
+Strategies use true rates, rates learned from visits, or rates stated by a sitemap. A capture either takes the whole
+second half of the record, as in the thesis, or a given duration, from many starts; rates are learned before it starts.
+Expected quality uses the true rates, actual quality the recorded changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from recrawl.capture import REVISITING, CaptureTerms
+from recrawl.capture.believed_rates import disappearance_hazard, steady_rates
 from recrawl.capture.sharc_optimal import optimal
 from recrawl.capture.strategy import LinkGraph
 from recrawl.estimate import site_signals
@@ -29,7 +30,7 @@ from recrawl.model.arrays import offsets_of, starts_of_runs
 from recrawl.predict.related_pages import UrlClusters
 from recrawl.simulate.sampling import Collection, PageTruth, RegularVisits, sample
 from recrawl.simulate.virtual_web import EventTimes, WebLinks
-from recrawl.time import WEEK
+from recrawl.time import DAY, HOUR, WEEK
 from recrawl_lab.trials.simulated_capture import SimulatedQuality, VirtualSite, capture_named, slots
 
 
@@ -131,13 +132,14 @@ def learned_belief(
     return Posterior()(RateEvidence(histories, (clusters,)))
 
 
-def steady_rates(belief: GridBelief, horizon: float) -> FloatArray:
-    """The rates by which pages stay unchanged for ``horizon`` seconds with the believed chance: −ln E[e^{−λT}]/T.
-
-    Expected coherence is a matter of such chances, as expected blur is one of mean rates. Never above the mean.
-    """
-    stays = belief.survival(np.full(len(belief), horizon))
-    return np.asarray(-np.log(np.maximum(stays, np.finfo(np.float64).tiny)) / horizon)
+def hazard_before(site: RecordedSite, now: float) -> float:
+    """Disappearances of pages a second, as far as they were seen before ``now``."""
+    lifetimes = site.collection.truth
+    born = np.maximum(lifetimes.birth, site.collection.start)
+    past = born < now
+    lost = lifetimes.death[past] <= now
+    watched = np.minimum(lifetimes.death[past], now) - born[past]
+    return float(disappearance_hazard(np.array([lost.sum()]), np.array([watched.sum()]))[0])
 
 
 def past_rates(site: RecordedSite, page: IntArray, now: float) -> FloatArray:
@@ -167,8 +169,9 @@ def hinted_rates(rate: FloatArray, reading: site_signals.Reading) -> FloatArray:
     return site_signals.rates(claimed_categories(rate), reading)
 
 
-Source = Literal["oracle", "learned", "sitemap", "sitemap-corrected"]
-"""Where rates come from: the future, visits in the past, or Definition 6.1 as printed or corrected."""
+Source = Literal["oracle", "learned", "change-only", "median", "sitemap", "sitemap-corrected", "none"]
+"""Where rates come from: the future, visits in the past, or Definition 6.1 as printed or corrected. Of visits also
+without the hazard of disappearance, or as the median of the belief. ``none``: the strategy uses no rates."""
 SOURCES: tuple[Source, ...] = ("oracle", "learned", "sitemap", "sitemap-corrected")
 SINGLE_VISIT = ("sharc-offline", "sharc-online", "hottest-first", "hottest-last", "bfs", "dfs", "olston-pandey")
 """Strategies for low blur."""
@@ -187,30 +190,33 @@ VISIT_REVISIT = (
     *BASELINES,
 )
 """Strategies for high coherence."""
-AT_SPEED = (
-    "sharc-offline",
-    "sharc-online",
-    "hottest-last",
-    "bfs",
-    "sharc-selective",
-    "sharc-selective-online",
-    "hottest-last-lifo",
-    "bfs-lifo",
-    "bfs-fifo",
-)
-"""Strategies that are also tried at realistic speed."""
+TIMED: Mapping[str, Sequence[Source]] = {
+    "bfs-lifo": ("none",),
+    "bfs-fifo": ("none",),
+    "dfs-lifo": ("none",),
+    "hottest-first-lifo": ("learned",),
+    "hottest-last-lifo": ("learned",),
+    "sharc-threshold": ("learned",),
+    "sharc-selective": ("learned", "change-only", "median", "oracle"),
+    "sharc-selective-online": ("learned",),
+    "bfs": ("none",),
+    "dfs": ("none",),
+    "hottest-last": ("learned",),
+    "sharc-offline": ("learned", "oracle"),
+    "sharc-online": ("learned",),
+}
+"""Strategies of captures of given durations, and the rates that each is given."""
+DURATIONS = (6 * HOUR, DAY, WEEK, 30 * DAY, 180 * DAY, 540 * DAY)
+"""Seconds from the first request of a capture to the last."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedTrial:
-    """What came of one strategy on one site; the mean over all captures."""
+    """What came of one strategy on one site, in a capture slowed down to fill the second half of the record."""
 
     site: str
     source: Source
     strategy: str
-    delay: float
-    """Seconds between two requests; NaN where the captures were slowed down to fill the span."""
-    captures: int
     pages: float
     expected_blur: float
     actual_blur: float
@@ -241,11 +247,15 @@ def believed(  # noqa: PLR0913 - whose rates, when, by whom, and for what
             return RateBelief(None, None)
         case "learned":
             belief = learned_belief(site, page, now, np.random.default_rng(seed))
-            return RateBelief(belief.mean(), steady_rates(belief, horizon))
+            hazard = hazard_before(site, now)
+            return RateBelief(belief.mean() + hazard, steady_rates(belief, horizon) + hazard)
         case "sitemap":
             hinted = hinted_rates(past_rates(site, page, now), "literal")
         case "sitemap-corrected":
             hinted = hinted_rates(past_rates(site, page, now), "corrected")
+        case _:
+            msg = f"no rates of the kind {source}"
+            raise ValueError(msg)
     return RateBelief(hinted, hinted)
 
 
@@ -261,7 +271,7 @@ def slowed_down(site: RecordedSite, source: Source, strategies: Iterable[str], *
     for name in strategies:
         terms = CaptureTerms(delay=(end - start) / max(slots(name, len(page)) - 1, 1), expected=len(page))
         quality = capture_named(whole, name, terms, start=start, believed=rates.of(name)).quality()
-        trials.append(_mean(site.name, source, name, float("nan"), [quality]))
+        trials.append(_trial(site.name, source, name, quality))
     return trials
 
 
@@ -275,41 +285,116 @@ def least_incoherence(site: RecordedSite) -> float:
     return len(page) - optimal(rate, (end - start) / (2 * len(page) - 1)).bound
 
 
-def realistic(  # noqa: PLR0913 - the parts of a trial
-    site: RecordedSite, source: Source, strategies: Sequence[str], delay: float, *, instants: int, seed: int
-) -> list[RecordedTrial]:
-    """Captures with ``delay`` seconds between requests, started at ``instants`` moments evenly over the second half."""
-    found: dict[str, list[SimulatedQuality]] = {name: [] for name in strategies}
-    for start, page in _moments(site, delay, instants):
-        span = 2 * len(page) * delay
-        there = replace(site.site_at(page, start, start + span), rate=_true_rates(site, page))
-        rates = believed(site, page, start, source, horizon=span / 2.0, seed=seed)
-        terms = CaptureTerms(delay=delay, expected=len(page))
-        for name in strategies:
-            taken = capture_named(there, name, terms, start=start, believed=rates.of(name))
-            found[name].append(taken.quality())
-    return [_mean(site.name, source, name, delay, taken) for name, taken in found.items() if taken]
+@dataclass(frozen=True, slots=True)
+class TimedTrial:
+    """What came of captures of one duration by one strategy on one site; all starts that the record has room for."""
+
+    site: str
+    duration: float
+    """Seconds."""
+    source: Source
+    strategy: str
+    captures: int
+    pages: float
+    """Mean pages of a capture."""
+    incoherence: float
+    """Mean pages that changed or disappeared between visit and revisit; 0 of single visits."""
+    believed: float
+    """The same as the strategy expected it, by the rates it was given."""
+    blur: float
+    """Mean actual blur a page."""
+    better: int
+    """Captures with less incoherence (of single visits: less blur) than breadth-first, LIFO (breadth-first)."""
+    worse: int
+    """Captures with more."""
 
 
-def _moments(site: RecordedSite, delay: float, instants: int) -> Iterator[tuple[float, IntArray]]:
-    """When captures start, late ones early enough to end with the record, and the pages of each."""
-    room = site.collection.end - site.middle - 2 * len(site.pages_at(site.middle)) * delay
-    for number in range(instants):
-        start = site.middle + max(room, 0.0) * (number + 0.5) / instants
+_Result = tuple[int, int, float, float]
+"""Pages, incoherent pages, the same as expected by the rates given, and blur a page."""
+
+
+def of_durations(
+    site: RecordedSite, durations: Sequence[float], *, starts: int, seed: int, fewest: int = 5
+) -> list[TimedTrial]:
+    """Captures that take ``durations`` seconds, each from moments spread evenly over the last two thirds of the record.
+
+    All strategies and durations share the starts, and what visits before each taught. A start belongs to a duration if
+    the record lasts until the end of the capture and at least ``fewest`` pages are there.
+    """
+    record = site.collection
+    first = record.start + (record.end - record.start) / 3.0
+    found: dict[tuple[float, str, Source], list[_Result]] = {}
+    for number in range(starts):
+        start = first + (record.end - first) * number / starts
+        fitting = [duration for duration in durations if start + duration <= record.end]
         page = site.pages_at(start)
-        if len(page):
-            yield start, page
+        if len(page) < fewest or not fitting:
+            continue
+        belief = learned_belief(site, page, start, np.random.default_rng((seed, number)))
+        later, hazard = site.site_at(page, start, record.end), hazard_before(site, start)
+        for duration in fitting:
+            known = _rates_for(belief, hazard, later.rate, duration)
+            for name, sources in TIMED.items():
+                twice = name in REVISITING
+                terms = CaptureTerms(delay=duration / max(slots(name, len(page)) - 1, 1), expected=len(page))
+                for source in sources:
+                    rate = known[source][twice]
+                    taken = capture_named(later, name, terms, start=start, believed=rate)
+                    stays = np.exp(-rate[taken.page] * (taken.revisit - taken.visit))
+                    blur = 0.0 if twice else taken.actual_blur()
+                    result = len(taken.page), taken.incoherence(), float((1.0 - stays).sum()), blur
+                    found.setdefault((duration, name, source), []).append(result)
+    return [
+        _timed(site.name, duration, name, source, taken, found[duration, _beside(name), "none"])
+        for (duration, name, source), taken in found.items()
+    ]
 
 
-def _true_rates(site: RecordedSite, page: IntArray) -> FloatArray:
-    """Changes a second of each page from the middle of the record, or its birth, to the end."""
-    end = site.collection.end
-    first = np.maximum(site.collection.watched().born[page], site.middle)
-    changes, row = site.events().take(page), np.arange(len(page))
-    return np.asarray((changes.until(row, end) - changes.until(row, first)) / np.maximum(end - first, 1.0))
+def _beside(strategy: str) -> str:
+    """The baseline that a strategy is compared with."""
+    return "bfs-lifo" if strategy in REVISITING else "bfs"
 
 
-def _mean(site: str, source: Source, strategy: str, delay: float, taken: Sequence[SimulatedQuality]) -> RecordedTrial:
+def _rates_for(
+    belief: GridBelief, hazard: float, true: FloatArray, duration: float
+) -> dict[Source, tuple[FloatArray, FloatArray]]:
+    """For each source the rates given to strategies that visit once, and to those that revisit."""
+    mean, steady, median = belief.mean(), steady_rates(belief, duration / 2.0), belief.quantile(0.5)
+    return {
+        "none": (true, true),
+        "oracle": (true, true),
+        "learned": (mean + hazard, steady + hazard),
+        "change-only": (mean, steady),
+        "median": (median, median),
+    }
+
+
+def _timed(  # noqa: PLR0913, PLR0917 - a row
+    site: str,
+    duration: float,
+    strategy: str,
+    source: Source,
+    taken: Sequence[_Result],
+    beside: Sequence[_Result],
+) -> TimedTrial:
+    pages, lost, believed, blur = (np.array(column, np.float64) for column in zip(*taken, strict=True))
+    _, other_lost, _, other_blur = (np.array(column, np.float64) for column in zip(*beside, strict=True))
+    mine, other = (lost, other_lost) if strategy in REVISITING else (blur, other_blur)
+    return TimedTrial(
+        site,
+        duration,
+        source,
+        strategy,
+        len(taken),
+        float(pages.mean()),
+        float(lost.mean()),
+        float(believed.mean()),
+        float(blur.mean()),
+        better=int((mine < other).sum()),
+        worse=int((mine > other).sum()),
+    )
+
+
+def _trial(site: str, source: Source, strategy: str, quality: SimulatedQuality) -> RecordedTrial:
     names = ("pages", "expected_blur", "actual_blur", "expected_incoherence", "incoherence")
-    means = {name: float(np.mean([getattr(one, name) for one in taken])) for name in names}
-    return RecordedTrial(site=site, source=source, strategy=strategy, delay=delay, captures=len(taken), **means)
+    return RecordedTrial(site, source, strategy, *(float(getattr(quality, name)) for name in names))

@@ -146,7 +146,7 @@ def pages_of_capture(store: Store, capture: int) -> SitePages:
     place[:-1], place[-1] = np.searchsorted(page, log.found.page), ROOT
     urls = store.urls(page)
     keys = [surt(url) or url for url in urls]
-    via = place[log.found.via[number]]
+    via = place[log.found.parent[number]]
     parent = spanning_tree(keys, first, *links_among(store, page), via)
     return SitePages(
         page, urls, change, log.found.rate[number], changed, seen, captures, media_types(store, page), parent
@@ -260,9 +260,10 @@ def _note_parents(log: SiteLog, observations: Observations, via: IntArray) -> No
     found = log.found
     row = np.searchsorted(observations.page, found.page)
     known = np.append(observations.page, -1)[row] == found.page
-    told = (found.via >= 0) & known & known[found.via]
+    parent = found.parent
+    told = (parent >= 0) & known & known[parent]
     told[told] = via[row[told]] == ROOT
-    via[row[told]] = row[found.via[told]]
+    via[row[told]] = row[parent[told]]
 
 
 _HEAD_START = 0.125

@@ -21,7 +21,7 @@ from recrawl.cli.options import JsonOption, SetOption, WorkspaceOption
 from recrawl.cli.tables import print_json, print_table
 from recrawl.crawl.site_capture.capture_course import CaptureCourse, CaptureReport, course_of, report_of
 from recrawl.crawl.site_capture.capture_order import CaptureOrder
-from recrawl.crawl.site_capture.capture_terms import DEFAULT_STRATEGY, DEFAULT_THRESHOLD, RateSource
+from recrawl.crawl.site_capture.capture_terms import DEFAULT_STRATEGY, DEFAULT_THRESHOLD, RateSource, Requisites
 from recrawl.crawl.site_capture.site_capture_driver import CaptureProgress
 from recrawl.crawl.visit.scope import ScopeKind, ScopeRules
 from recrawl.errors import ExitCode, InputError, StoreError, counted
@@ -82,7 +82,8 @@ def print_captures(store: HistoryStore, json_output: bool) -> None:
 def _course(store: HistoryStore, capture: SiteCapture) -> CaptureCourse | None:
     """The course of a finished capture; ``None``, with a message, if this version of the strategy has another."""
     try:
-        return course_of(capture, store.site_log(capture.id))
+        log = store.site_log(capture.id)
+        return course_of(capture, log, store.urls(log.found.page))
     except StoreError:
         typer.echo(
             f"Capture {capture.id} was made by another version of recrawl with another visiting order. "
@@ -203,7 +204,17 @@ IncludeOption = Annotated[
 ExcludeOption = Annotated[
     list[str] | None, typer.Option("--exclude", metavar="REGEX", help="URLs to exclude. May be repeated.")
 ]
-MaxPagesOption = Annotated[int | None, typer.Option("--max-pages", min=1, help="Capture at most N pages.")]
+MaxPagesOption = Annotated[
+    int | None, typer.Option("--max-pages", min=1, help="Capture at most N pages, beside what they embed.")
+]
+RequisitesOption = Annotated[
+    Requisites,
+    typer.Option(
+        "--requisites",
+        help="Page requisites (images, style sheets, scripts, fonts, frames) to capture: those of any host, those in "
+        "the scope, or none. --exclude excludes requisites, too.",
+    ),
+]
 
 
 def capture(  # noqa: PLR0913 - one argument an option
@@ -226,6 +237,7 @@ def capture(  # noqa: PLR0913 - one argument an option
         bool, typer.Option("--from-sitemap", help="Start with all pages in the sitemaps of the site.")
     ] = False,
     max_pages: MaxPagesOption = None,
+    requisites: RequisitesOption = Requisites.ANY,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an unfinished capture (of SITE).")] = False,
     restart: Annotated[
         bool, typer.Option("--restart", help="Start over even if an unfinished capture exists.")
@@ -240,6 +252,9 @@ def capture(  # noqa: PLR0913 - one argument an option
     (blur). With revisits it also determines how many pages are proved unchanged between visit and revisit, and so
     belong together (coherence). A statement reports both at the end. It is printed, stored, and written into the
     archive.
+
+    Pages are captured with what they embed (images, style sheets, scripts, fonts, frames) of any host; --requisites
+    restricts that. Hosts are captured side by side, each with one request at a time.
 
     Pages are discovered through links, and with --from-sitemap before the first visit. Strategies that plan the whole
     capture in advance need --from-sitemap or an earlier capture in the workspace. Change rates come from visits in the
@@ -259,7 +274,7 @@ def capture(  # noqa: PLR0913 - one argument an option
             order = CaptureOrder.from_json(begun.terms)
         else:
             order = _order(site, rules, strategy, revisit, delay, expected_pages, threshold, rates, max_pages)
-            order = replace(order, from_sitemap=from_sitemap)
+            order = replace(order, from_sitemap=from_sitemap, requisites=requisites)
             unfinished = None if restart else unfinished_capture(open_ones, order, place.folder)
         report = _carried_out(place, store, order, unfinished)
         print_report(store, report, json_output)

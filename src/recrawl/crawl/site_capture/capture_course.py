@@ -1,14 +1,18 @@
-"""The course of a site capture: the next step, from what was found and fetched so far. No I/O, no clock.
+"""The course of a site capture: the next steps, from what was found and fetched so far. No I/O, no clock.
 
 Rules of this file:
 
-1. Visits come first, in the order of the strategy. When it names no more, revisits follow in its order.
-2. A request that failed (no answer, 5xx, 429) is repeated once in the same phase, after all others. If that finds new
-   pages, they are visited before the phase ends. A page that failed twice has failed.
-3. Only pages that were there are revisited: not a page that was refused, gone or failed.
-4. A strategy may let the last visit be its own revisit. If retries came after that visit, the page is revisited too,
-   first of all: otherwise it would not have been seen at the same time as the others.
-5. Equal calls give equal answers. So a killed capture is resumed by repeating the recorded calls.
+1. Each host has a *lane*: a strategy of its own, and one step at a time. Lanes are side by side. ``http`` and
+   ``https``, with and without ``www``, are one host.
+2. Visits come first, in the order of the strategies. When no lane names more, revisits follow in their order. So all
+   visits of all hosts lie before one moment, and all revisits behind it.
+3. A request that failed (no answer, 5xx, 429) is repeated once in the same phase, after all others of its host. If that
+   finds new pages, they are visited before the phase ends. A page that failed twice has failed.
+4. Only pages that were there are revisited: not a page that was refused, gone or failed.
+5. A strategy may let its last visit be its own revisit. If other visits came after that one, also on other hosts, the
+   page is revisited too, first of all: otherwise it would not have been seen at the same time as the others.
+6. Equal calls give equal answers: the next step of a lane is chosen as soon as the last one and what it found are
+   known, whatever other lanes do. So a killed capture is resumed by repeating the recorded calls.
 
 :class:`SiteMap` holds the pages of a capture in the order found: their place, how they were reached, and their hosts.
 
@@ -21,7 +25,7 @@ import enum
 import json
 import uuid
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,12 +43,13 @@ from recrawl.assess.blur_coherence import (
 from recrawl.capture import Strategy
 from recrawl.capture.strategy import GivesUpPages, ProvenBound, ProvesBound
 from recrawl.crawl.site_capture.capture_order import CaptureOrder
+from recrawl.crawl.site_capture.capture_terms import Requisites
 from recrawl.crawl.visit.scope import PagePosition, SiteScope, trap
 from recrawl.errors import StoreError
 from recrawl.model import ANSWERED, AnyArray, FloatArray, IntArray, Outcome, Verdict
 from recrawl.store.base import HistoryStore
 from recrawl.store.store_values import SiteCapture, SiteLog
-from recrawl.urls import address
+from recrawl.urls import Address, address
 
 
 @dataclass(slots=True)
@@ -54,22 +59,29 @@ class SiteMap:
     scope: SiteScope
     most: int | None = None
     """Maximum pages of the capture."""
+    requisites: Requisites = Requisites.NONE
+    """Which page requisites belong to the capture."""
     page: list[int] = field(default_factory=list)
     """Page ids, by number."""
     url: list[str] = field(default_factory=list)
     host: list[int] = field(default_factory=list)
     _place: list[PagePosition] = field(default_factory=list)
     _known: set[int] = field(default_factory=set)
+    _documents: int = 0
+    """Pages that are no requisites."""
 
     @classmethod
     def of(cls, order: CaptureOrder, log: SiteLog, urls: Sequence[str], hosts: list[int]) -> SiteMap:
         """The map that the recorded steps produce."""
-        site = cls(SiteScope(order.scope, (order.seed,)), order.max_pages)
+        site = cls(SiteScope(order.scope, (order.seed,)), order.max_pages, order.requisites)
         redirected = {step.number for step in log.steps if step.outcome == Outcome.REDIRECTED and not step.revisit}
         for page, via, url in zip(log.found.page.tolist(), log.found.via.tolist(), urls, strict=True):
             if via in redirected:
                 site.follow(via, url)
-            found = address(url)
+            found, parent = address(url), embedding_page(via)
+            if parent >= 0:
+                site._add(page, url, site._embedded(found, parent) or PagePosition(embedded=1))
+                continue
             place = site.scope.place(found, site._place[via]) if found and via >= 0 else PagePosition()
             site._add(page, url, place or PagePosition())
         site.host = hosts
@@ -86,11 +98,13 @@ class SiteMap:
     def admit(self, via: int, urls: Sequence[str], pages: Sequence[int]) -> list[int]:
         """Add the links of page ``via`` that belong to the site; return the ids of the new pages, in order.
 
-        The caller adds their hosts.
+        Links of a page requisite outside of the scope are not followed. The caller adds the hosts.
         """
-        new = []
+        new: list[int] = []
+        if self.is_requisite(via) and not ((here := address(self.url[via])) and self.scope.covers(here)):
+            return new
         for url, page in zip(urls, pages, strict=True):
-            if page < 0 or page in self._known or (self.most is not None and len(self.page) >= self.most):
+            if page < 0 or page in self._known or (self.most is not None and self._documents >= self.most):
                 continue
             found = address(url)
             if found is None or trap(found.url, max_depth=self.scope.rules.max_depth):
@@ -101,9 +115,37 @@ class SiteMap:
                 new.append(page)
         return new
 
+    def embed(self, via: int, urls: Sequence[str], pages: Sequence[int]) -> list[int]:
+        """Add the page requisites of page ``via`` that belong to the capture; return the ids of new ones, in order.
+
+        The caller adds their hosts.
+        """
+        new: list[int] = []
+        for url, page in zip(urls, pages, strict=True):
+            if page < 0 or page in self._known or len(new) >= MOST_REQUISITES:
+                continue
+            found = address(url)
+            if found is None or trap(found.url, max_depth=self.scope.rules.max_depth):
+                continue
+            place = self._embedded(found, via)
+            if place is not None:
+                self._add(page, url, place)
+                new.append(page)
+        return new
+
+    def is_requisite(self, number: int) -> bool:
+        """Whether a page is in the capture because another one embeds it."""
+        return self._place[number].embedded > 0
+
+    def _embedded(self, found: Address | None, via: int) -> PagePosition | None:
+        if found is None or self.requisites is Requisites.NONE:
+            return None
+        return self.scope.place_embedded(found, self._place[via], anywhere=self.requisites is Requisites.ANY)
+
     def back_to(self, pages: int, scope: SiteScope) -> None:
         """Drop all but the first pages: the step that found the others could not be recorded."""
         self._known.difference_update(self.page[pages:])
+        self._documents -= sum(not place.embedded for place in self._place[pages:])
         del self.page[pages:], self.url[pages:], self._place[pages:], self.host[pages:]
         self.scope = scope
 
@@ -112,6 +154,25 @@ class SiteMap:
         self.url.append(url)
         self._place.append(place)
         self._known.add(page)
+        self._documents += not place.embedded
+
+
+MOST_REQUISITES = 1_000
+"""Maximum new requisites of one page or style sheet."""
+
+
+def embedded_by(number: int) -> int:
+    """The value of ``FoundPages.via`` for a requisite of page ``number``: at most −2, where −1 is "known before".
+
+    >>> embedded_by(0), embedding_page(embedded_by(7)), embedding_page(7)
+    (-2, 7, -1)
+    """
+    return -2 - number
+
+
+def embedding_page(via: int) -> int:
+    """The number of the page that embeds a page found via this; −1 if it is no requisite."""
+    return max(-2 - via, -1)
 
 
 TRIES = 2
@@ -136,61 +197,116 @@ class CaptureStep:
     revisit: bool
 
 
-class CaptureCourse:
-    """The strategy of a capture and its full history. O(1) per step beside the strategy."""
+class _Lane:
+    """The part of a capture on one host."""
 
-    def __init__(self, strategy: Strategy, *, revisit: bool) -> None:
-        """With ``revisit`` pages are fetched again, if the strategy wants that."""
-        self._strategy = strategy
+    __slots__ = ("failed", "last_asked", "next", "pages", "seen_again", "strategy", "to_revisit", "visited")
+
+    def __init__(self, strategy: Strategy) -> None:
+        self.strategy = strategy
+        self.next: CaptureStep | None = None
+        self.failed: deque[CaptureStep] = deque()
+        self.to_revisit: deque[int] = deque()
+        self.last_asked = -1
+        self.pages = 0
+        self.visited = 0
+        self.seen_again = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LaneProgress:
+    """How far a lane is."""
+
+    visited: int
+    waiting: int
+    """Pages found and not visited."""
+
+
+class CaptureCourse:
+    """The strategies of a capture and its full history. O(1) per step beside the strategies."""
+
+    def __init__(self, new_strategy: Callable[[bool], Strategy], *, revisit: bool) -> None:
+        """``new_strategy`` makes the strategy of a lane, told whether it is the first one.
+
+        With ``revisit`` pages are fetched again, if the strategy wants that.
+        """
+        self._new_strategy = new_strategy
         self._revisit = revisit
-        self._told = 0
+        self._lanes: dict[str, _Lane] = {}
+        self._lane_of: list[str] = []
         self._outcome: dict[int, Outcome] = {}
         self._absent = 0
         self._tries: dict[CaptureStep, int] = {}
-        self._failed: deque[CaptureStep] = deque()
-        self._to_revisit: deque[int] = deque()
-        self._last_asked = -1
         self._last_made = -1
-        self._next: CaptureStep | None = None
-        self._seen_again = 0
         self.steps = 0
         """Steps made."""
         self.phase = CapturePhase.VISIT
 
-    def found(self, rate: FloatArray, weight: FloatArray) -> None:
-        """Add found pages; they continue the numbering."""
-        if len(rate):
-            self._strategy.discover(np.arange(self._told, self._told + len(rate)), rate, weight)
-            self._told += len(rate)
+    def found(self, rate: FloatArray, weight: FloatArray, lanes: Sequence[str] | None = None) -> None:
+        """Add found pages; they continue the numbering. ``lanes`` names the lane of each; all are in one without."""
+        if not len(rate):
+            return
+        first = len(self._lane_of)
+        names = lanes or [""] * len(rate)
+        self._lane_of += names
+        for name in dict.fromkeys(names):
+            lane = self._lanes.get(name)
+            if lane is None:
+                lane = self._lanes[name] = _Lane(self._new_strategy(not self._lanes))
+            rows = np.array([row for row, its in enumerate(names) if its == name], np.int64)
+            lane.strategy.discover(first + rows, rate[rows], weight[rows])
+            lane.pages += len(rows)
+
+    def ready(self) -> list[CaptureStep]:
+        """The steps to make, one of each lane at most; the same until they are done. None when all is complete."""
+        if self.phase is CapturePhase.VISIT:
+            for lane in self._lanes.values():
+                lane.next = lane.next or self._next_visit(lane)
+            if any(lane.next for lane in self._lanes.values()):
+                return [lane.next for lane in self._lanes.values() if lane.next]
+            for lane in self._lanes.values():
+                lane.to_revisit.extend(self._revisits(lane))
+            self.phase = CapturePhase.REVISIT
+        for lane in self._lanes.values():
+            lane.next = lane.next or _next_revisit(lane)
+        found = [lane.next for lane in self._lanes.values() if lane.next]
+        if not found:
+            self.phase = CapturePhase.DONE
+        return found
 
     def next(self) -> CaptureStep | None:
-        """The step to make; the same until it is done. ``None`` when the capture is complete."""
-        if self._next is None:
-            self._next = self._choose()
-        return self._next
+        """The first of the steps to make; ``None`` when the capture is complete."""
+        return next(iter(self.ready()), None)
 
-    def done(self, outcome: Outcome) -> None:
-        """Record the outcome of the step. Add the pages it found before the next call of ``next``."""
-        stop = self._next
-        if stop is None:
+    def done(self, outcome: Outcome, step: CaptureStep | None = None) -> None:
+        """Record the outcome of a step, by default the first. Add the pages it found before other calls."""
+        chosen = step or next((lane.next for lane in self._lanes.values() if lane.next), None)
+        lane = None if chosen is None else self._lanes[self._lane_of[chosen.number]]
+        if chosen is None or lane is None or lane.next != chosen:
             msg = "no step was asked for"
             raise ValueError(msg)
-        self._next = None
+        lane.next = None
         self.steps += 1
-        self._tries[stop] = tries = self._tries.get(stop, 0) + 1
+        self._tries[chosen] = tries = self._tries.get(chosen, 0) + 1
         if outcome in _FAILED and tries < TRIES:
-            self._failed.append(stop)
-        elif stop.revisit:
-            self._seen_again += 1
+            lane.failed.append(chosen)
+        elif chosen.revisit:
+            lane.seen_again += 1
         else:
-            self._outcome[stop.number] = outcome
+            lane.visited += 1
+            self._outcome[chosen.number] = outcome
             self._absent += outcome not in _THERE
-        self._last_made = stop.number
+        self._last_made = chosen.number
+
+    @property
+    def revisits(self) -> bool:
+        """Whether pages are revisited."""
+        return self._revisit
 
     @property
     def pages(self) -> int:
         """Pages found."""
-        return self._told
+        return len(self._lane_of)
 
     @property
     def visited(self) -> int:
@@ -200,83 +316,130 @@ class CaptureCourse:
     @property
     def seen_again(self) -> int:
         """Pages whose revisit is final."""
-        return self._seen_again
+        return sum(lane.seen_again for lane in self._lanes.values())
 
     @property
     def to_see_again(self) -> int:
         """Pages to revisit: those left, or, while visits go on, an estimate from the pages found."""
         if self.phase is CapturePhase.VISIT:
-            return self._told - self._absent if self._revisit else 0
-        return len(self._to_revisit) + len(self._failed)
+            return self.pages - self._absent if self._revisit else 0
+        return sum(_left(lane) for lane in self._lanes.values())
+
+    @property
+    def steps_left(self) -> int:
+        """Steps left in the longest lane, as far as its pages are known."""
+        if self.phase is not CapturePhase.VISIT:
+            return max((_left(lane) for lane in self._lanes.values()), default=0)
+        again = int(self._revisit)
+        return max((lane.pages * (1 + again) - lane.visited for lane in self._lanes.values()), default=0)
+
+    def lane(self, number: int) -> str:
+        """The name of the lane of a page."""
+        return self._lane_of[number]
+
+    def lanes(self) -> dict[str, LaneProgress]:
+        """How far each lane is with its visits."""
+        return {name: LaneProgress(lane.visited, lane.pages - lane.visited) for name, lane in self._lanes.items()}
 
     def given_up(self) -> IntArray | None:
         """Numbers of the pages that the strategy gave up; ``None`` if it names none, or no page is revisited."""
-        if self._revisit and isinstance(self._strategy, GivesUpPages):
-            return self._strategy.given_up()
-        return None
+        told = [
+            found
+            for lane in self._lanes.values()
+            if self._revisit and isinstance(lane.strategy, GivesUpPages)
+            if (found := lane.strategy.given_up()) is not None
+        ]
+        return np.concatenate(told) if told else None
 
     def proven(self) -> ProvenBound | None:
-        """What the strategy can prove of its plan; ``None`` for nothing, or if no page is revisited."""
-        if self._revisit and isinstance(self._strategy, ProvesBound):
-            return self._strategy.proven()
-        return None
+        """What the strategies can prove of their plans; ``None`` for nothing, or if no page is revisited.
 
-    def _choose(self) -> CaptureStep | None:
-        if self.phase is CapturePhase.VISIT:
-            page = self._strategy.next_page()
-            if page is not None:
-                self._last_asked = page
-                return CaptureStep(page, revisit=False)
-            if self._failed:
-                return self._failed.popleft()
-            self._to_revisit.extend(self._revisits())
-            self.phase = CapturePhase.REVISIT
-        if self._to_revisit:
-            return CaptureStep(self._to_revisit.popleft(), revisit=True)
-        if self._failed:
-            return self._failed.popleft()
-        self.phase = CapturePhase.DONE
-        return None
+        Hosts are side by side, so no schedule of all of them is worth more than the sum of their bounds.
+        """
+        told = [
+            found
+            for lane in self._lanes.values()
+            if self._revisit and isinstance(lane.strategy, ProvesBound)
+            if (found := lane.strategy.proven()) is not None
+        ]
+        if not told:
+            return None
+        columns = zip(*((one.pages, one.expected_coherence, one.bound) for one in told), strict=True)
+        pages, expected, bound = (sum(column) for column in columns)
+        return ProvenBound(int(pages), expected, bound)
 
-    def _revisits(self) -> list[int]:
+    def _next_visit(self, lane: _Lane) -> CaptureStep | None:
+        page = lane.strategy.next_page()
+        if page is not None:
+            lane.last_asked = page
+            return CaptureStep(page, revisit=False)
+        return lane.failed.popleft() if lane.failed else None
+
+    def _revisits(self, lane: _Lane) -> list[int]:
         if not self._revisit:
             return []
-        order: list[int] = self._strategy.revisits().tolist()
-        if order and self._last_made != self._last_asked and self._last_asked not in order:
-            order.insert(0, self._last_asked)
+        order: list[int] = lane.strategy.revisits().tolist()
+        if order and self._last_made != lane.last_asked and lane.last_asked not in order:
+            order.insert(0, lane.last_asked)
         return [page for page in order if self._outcome[page] in _THERE]
 
 
-def course_of(capture: SiteCapture, log: SiteLog) -> CaptureCourse:
-    """The course of a capture after its recorded steps. Cost and errors are those of :func:`replay`."""
+def _next_revisit(lane: _Lane) -> CaptureStep | None:
+    if lane.to_revisit:
+        return CaptureStep(lane.to_revisit.popleft(), revisit=True)
+    return lane.failed.popleft() if lane.failed else None
+
+
+def _left(lane: _Lane) -> int:
+    """Revisits left."""
+    return len(lane.to_revisit) + len(lane.failed) + (lane.next is not None)
+
+
+def lane_of(url: str) -> str:
+    """The lane of a URL: its host and port; scheme and ``www`` make no difference.
+
+    >>> lane_of("https://www.example.org/a"), lane_of("http://example.org/b")
+    ('org,example', 'org,example')
+    """
+    found = address(url)
+    return found.key.partition(")")[0] if found else ""
+
+
+def course_of(capture: SiteCapture, log: SiteLog, urls: Sequence[str]) -> CaptureCourse:
+    """The course of a capture after its recorded steps; ``urls`` are those of its pages.
+
+    Cost and errors are those of :func:`replay`.
+    """
     order = CaptureOrder.from_json(capture.terms)
-    course = CaptureCourse(order.new_strategy(capture.delay), revisit=order.revisits)
-    replay(course, log)
+    course = CaptureCourse(
+        lambda is_first: order.new_strategy(capture.delay, is_first=is_first), revisit=order.revisits
+    )
+    replay(course, log, [lane_of(url) for url in urls])
     return course
 
 
-def replay(course: CaptureCourse, log: SiteLog) -> None:
+def replay(course: CaptureCourse, log: SiteLog, lanes: Sequence[str] | None = None) -> None:
     """Apply the recorded steps to a new course. O(pages + steps) beside the strategy.
 
     Raises:
         StoreError: the strategy chooses other steps, so it is not the one that made the recorded ones.
     """
     bounds = np.searchsorted(log.after, np.arange(len(log.steps) + 2))
-    _tell(course, log, bounds, 0)
+    _tell(course, log, bounds, 0, lanes)
     for step in log.steps:
-        stop = course.next()
-        if stop != CaptureStep(step.number, step.revisit):
+        stop = CaptureStep(step.number, step.revisit)
+        if stop not in course.ready():
             raise StoreError(
                 f"Step {step.step} of this capture cannot be repeated: its strategy goes another way now.",
                 "It was begun by another version of recrawl. Finish it with that one, or begin anew with --restart.",
             )
-        course.done(Outcome(step.outcome))
-        _tell(course, log, bounds, step.step + 1)
+        course.done(Outcome(step.outcome), stop)
+        _tell(course, log, bounds, step.step + 1, lanes)
 
 
-def _tell(course: CaptureCourse, log: SiteLog, bounds: IntArray, after: int) -> None:
+def _tell(course: CaptureCourse, log: SiteLog, bounds: IntArray, after: int, lanes: Sequence[str] | None) -> None:
     some = slice(int(bounds[after]), int(bounds[after + 1]))
-    course.found(log.found.rate[some], log.found.weight[some])
+    course.found(log.found.rate[some], log.found.weight[some], None if lanes is None else lanes[some])
 
 
 SCHEMA = "recrawl-site-capture/1"
@@ -291,6 +454,10 @@ class CaptureReport:
     capture: SiteCapture
     found: int
     """Pages of the capture, whatever their outcome."""
+    requisites: int
+    """Those of them that are in the capture because another page embeds them."""
+    hosts: int
+    """Hosts of the pages."""
     observations: int
     """Visits and revisits, including failed ones that were repeated."""
     quality: CaptureStatement
@@ -330,6 +497,8 @@ def report_of(store: HistoryStore, capture: SiteCapture, course: CaptureCourse |
     return CaptureReport(
         capture,
         found=len(page),
+        requisites=int((log.found.via < -1).sum()),
+        hosts=len({lane_of(url) for url in store.urls(page)}),
         observations=len(log.steps),
         quality=statement(pages),
         gone=page[seen.made & (seen.outcome == Outcome.GONE)],
@@ -352,6 +521,8 @@ def report_json(report: CaptureReport, names: Names) -> dict[str, Any]:
         "finished": iso(capture.finished),
         "observations": report.observations,
         "pagesFound": report.found,
+        "pageRequisites": report.requisites,
+        "hosts": report.hosts,
         "gone": _named(report.gone, names),
         "refused": _named(report.refused, names),
         "failed": _named(report.failed, names),

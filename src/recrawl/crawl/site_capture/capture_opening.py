@@ -1,15 +1,17 @@
 """Before the first visit of a capture: robots.txt and pages known beforehand; and the time slots of requests.
 
-A capture makes one request at a time, at least a delay after the last one, and when the host allows it.
+A capture makes one request at a time on each host, at least a delay after the last one, and when the host allows it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -33,9 +35,11 @@ from recrawl.store.base import ScheduleStore, Store
 from recrawl.time import Clock
 from recrawl.urls import address, host_of
 
+T = TypeVar("T")
+
 
 class CaptureSlots:
-    """Waits for the next slot, and can be stopped. For one task."""
+    """When each host may be requested next, and whether the capture is to stop."""
 
     def __init__(
         self, clock: Clock, politeness: Politeness, store: ScheduleStore, ip_gate: IpGate | None = None
@@ -44,12 +48,15 @@ class CaptureSlots:
         self._politeness = politeness
         self._store = store
         self._ip_gate = ip_gate
-        self._next = -math.inf
-        self._asked: int | None = None
-        """The host whose response is awaited."""
-        self._asleep: InterruptibleSleep[None] = InterruptibleSleep()
+        self._next: dict[str, float] = {}
+        """The earliest start of the next slot of each lane, seconds since the epoch."""
+        self._asked: set[int] = set()
+        """Hosts whose responses are awaited."""
+        self._asleep: InterruptibleSleep[Any] = InterruptibleSleep()
         self.delay = 0.0
-        """Seconds from the start of one request to the start of the next."""
+        """Seconds from the start of one request to the start of the next, on the host of the start page."""
+        self.home = ""
+        """The lane of the start page."""
         self.stopping = False
         """Whether no slot starts any more."""
 
@@ -59,25 +66,39 @@ class CaptureSlots:
         self._asleep.end()
 
     def after(self, when: float) -> None:
-        """Start no slot before ``when``, seconds since the epoch."""
-        self._next = max(self._next, when)
+        """Start no slot on the host of the start page before ``when``, seconds since the epoch."""
+        self._next[self.home] = max(self._next.get(self.home, -math.inf), when)
+
+    def when(self, lane: str, host: int) -> float:
+        """When the next slot of a lane may start at this host, seconds since the epoch."""
+        self._politeness.block_until(host, self._others_asked(host))
+        return max(self._next.get(lane, -math.inf), self._politeness.free_at(host))
+
+    def take(self, lane: str, host: int) -> None:
+        """Start a slot that may start now."""
+        now = self._clock.now()
+        self._politeness.begin(host, now)
+        self._next[lane] = now + (self.delay if lane == self.home else 0.0)
+        self._asked.add(host)
 
     async def begin(self, host: int) -> bool:
-        """Wait for the next slot at this host and take it; ``False`` if none starts any more."""
-        self._politeness.block_until(host, self._others_asked(host))
-        while not self.stopping and (wait := max(self._next, self._politeness.free_at(host))) > self._clock.now():
+        """Wait for the next slot of the start page's lane at this host and take it; ``False`` if none starts."""
+        while not self.stopping and (wait := self.when(self.home, host)) > self._clock.now():
             await self._asleep.through(self._clock.sleep_until(wait))
         if self.stopping:
             return False
-        now = self._clock.now()
-        self._politeness.begin(host, now)
-        self._next = now + self.delay
-        self._asked = host
+        self.take(self.home, host)
         return True
+
+    async def wait(self, running: Collection[asyncio.Task[T]], until: float) -> set[asyncio.Task[T]]:
+        """Wait until one of these tasks is done, at most until a time, or until the capture is to stop."""
+        done: set[asyncio.Task[T]] | None = await self._asleep.through(self._clock.wait(running, until))
+        return done or {task for task in running if task.done()}
 
     def end(self, host: int, capture: Capture | None) -> None:
         """End the request; the pause of its host starts, a longer one if the host asks for that."""
-        now, self._asked = self._clock.now(), None
+        now = self._clock.now()
+        self._asked.discard(host)
         self._politeness.done(host, now, capture.duration if capture else 0.0)
         wait = retry_after(capture) if capture else None
         if wait is not None:
@@ -85,22 +106,23 @@ class CaptureSlots:
 
     def let_go(self, host: int) -> None:
         """End a request at this host, if one is under way: our own code failed before its end."""
-        self._asked = None
+        self._asked.discard(host)
         if math.isinf(self._politeness.free_at(host)):
             self._politeness.done(host, self._clock.now(), 0.0)
 
     def drop(self) -> None:
         """Store the pauses of hosts that were requested and have not answered: as long as for slow ones."""
-        if self._asked is not None:
-            hosts = self._store.hosts(np.array([self._asked]))
+        if self._asked:
+            hosts = self._store.hosts(np.array(sorted(self._asked)))
             rest = np.maximum(hosts.delay, self._politeness.rules.longest)
             self._store.set_host(hosts.id, ready_at=np.maximum(hosts.ready_at, self._clock.now() + rest))
-            self._asked = None
+            self._asked.clear()
 
-    def give_back(self, host: int, until: float) -> None:
+    def give_back(self, lane: str, host: int, until: float) -> None:
         """Return a slot without a request: the IP address serves another one. The next slot starts at ``until``."""
         self._politeness.undone(host)
-        self._next, self._asked = until, None
+        self._next[lane] = until
+        self._asked.discard(host)
 
     @asynccontextmanager
     async def door(self, url: str, host: int) -> AsyncIterator[None]:
@@ -114,11 +136,11 @@ class CaptureSlots:
         finally:
             self._ip_gate.leave(door)
 
-    def obey(self, host: int, rules: HostRobots) -> None:
-        """Apply the crawl delay of the host from now on; request nothing while its robots.txt is unavailable."""
+    def obey(self, host: int, rules: HostRobots, *, waits: bool = True) -> None:
+        """Apply the crawl delay of the host from now on; with ``waits`` pause while its robots.txt is unavailable."""
         self._politeness.set_crawl_delay(host, rules.crawl_delay)
         self._politeness.block_until(host, self._clock.now() + self.pause(rules))
-        if not rules.available:
+        if waits and not rules.available:
             self._politeness.block_until(host, rules.expires)
 
     def pause(self, rules: HostRobots) -> float:

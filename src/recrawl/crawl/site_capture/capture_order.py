@@ -10,7 +10,7 @@ from recrawl import plugins
 from recrawl.capture.pyramid import RevisitedStrategy, RevisitOrder
 from recrawl.capture.strategies import STRATEGIES, MakeStrategy, built_in_traits
 from recrawl.capture.strategy import CaptureTerms, Strategy, StrategyTraits
-from recrawl.crawl.site_capture.capture_terms import DEFAULT_THRESHOLD, RateSource
+from recrawl.crawl.site_capture.capture_terms import DEFAULT_THRESHOLD, RateSource, Requisites
 from recrawl.crawl.visit.scope import ScopeKind, ScopeRules
 from recrawl.errors import ConfigError, StoreError
 from recrawl.urls import Address, address
@@ -70,6 +70,8 @@ class CaptureOrder:
     max_pages: int | None = None
     """Maximum pages of the capture."""
     scope: ScopeRules = field(default_factory=ScopeRules)
+    requisites: Requisites = Requisites.ANY
+    """Which page requisites belong to the capture."""
 
     def __post_init__(self) -> None:
         if address(self.site) is None:
@@ -111,18 +113,20 @@ class CaptureOrder:
         """Whether the strategy uses a threshold."""
         return traits_of(self.strategy).reads_threshold
 
-    def terms(self, delay: float) -> CaptureTerms:
+    def terms(self, delay: float, *, is_first: bool = True) -> CaptureTerms:
         """The terms of the strategy, for slots of ``delay`` seconds."""
-        return CaptureTerms(delay=delay, expected=self.expected, threshold=self.threshold)
+        return CaptureTerms(delay=delay, expected=self.expected if is_first else None, threshold=self.threshold)
 
-    def new_strategy(self, delay: float) -> Strategy:
-        """A new strategy, for slots of ``delay`` seconds.
+    def new_strategy(self, delay: float, *, is_first: bool = True) -> Strategy:
+        """A new strategy, for slots of ``delay`` seconds. The expected number of pages is that of the first host.
 
         A single-visit strategy that is asked for revisits makes them in reverse order: of all orders it keeps the most
         pages coherent (SHARC Theorem 5.2).
         """
         make = strategy_named(self.strategy)
-        strategy: Strategy = plugins.made("strategy", self.strategy, Strategy, make, self.terms(delay))
+        strategy: Strategy = plugins.made(
+            "strategy", self.strategy, Strategy, make, self.terms(delay, is_first=is_first)
+        )
         if self.revisits and not traits_of(self.strategy).revisits:
             return RevisitedStrategy(strategy, RevisitOrder.LIFO)
         return strategy
@@ -148,4 +152,6 @@ class CaptureOrder:
         scope: dict[str, Any] = kept.pop("scope")
         scope |= {name: tuple(scope[name]) for name in ("include", "exclude")}
         kept["rates"] = RateSource(kept.get("rates", RateSource.KNOWN))
+        # A capture of an older version has no requisites, and goes on without them.
+        kept["requisites"] = Requisites(kept.get("requisites", Requisites.NONE))
         return cls(**kept, scope=ScopeRules(**scope | {"kind": ScopeKind(scope["kind"])}))

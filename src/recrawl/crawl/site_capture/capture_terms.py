@@ -26,4 +26,14 @@ class RateSource(enum.StrEnum):
     """The same rate for all pages: that of a page about which nothing is known."""
 
 
+class Requisites(enum.StrEnum):
+    """Which page requisites (images, style sheets, scripts, fonts, frames) belong to a capture."""
+
+    ANY = "any"
+    """Those of any host."""
+    SCOPE = "scope"
+    """Those in the scope of the site."""
+    NONE = "none"
+
+
 DEFAULT_STRATEGY = "sharc-selective-online"

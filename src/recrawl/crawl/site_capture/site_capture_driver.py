@@ -1,8 +1,9 @@
 """The live capture of a site: asks the course for the next step, fetches in its slot, and records the result.
 
 The driver decides nothing. The strategy decides the order, the course decides on retries and revisits, politeness
-decides the pauses, and the visit machine decides the steps of each visit (``visit/visit_machine.py``). The record of a
-capture is complete, so a killed one is resumed by replaying it (see ``capture_course``).
+decides the pauses, and the visit machine decides the steps of each visit (``visit/visit_machine.py``). Hosts are
+captured side by side, each with one request at a time; steps are recorded one after the other. The record of a capture
+is complete, so a killed one is resumed by replaying it (see ``capture_course``).
 
 Visits are unconditional: their bytes and links belong to the capture. Revisits carry the validators of the visit. A
 revisit whose difference may be noise takes the next slot for a confirmation (see ``change_classifier``): a counter on a
@@ -15,10 +16,11 @@ next start. Last, in one transaction, come the visit, its step and the pages tha
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -31,11 +33,14 @@ from recrawl.crawl.site_capture.capture_course import (
     SiteMap,
     capture_urn,
     course_of,
+    embedded_by,
+    lane_of,
     report_json,
     report_of,
 )
 from recrawl.crawl.site_capture.capture_opening import CaptureSlots, NoRulesError, SitePreparation
 from recrawl.crawl.site_capture.capture_order import CaptureOrder
+from recrawl.crawl.site_capture.capture_terms import Requisites
 from recrawl.crawl.visit.change_classifier import ChangeClassifier, ClassifierRules
 from recrawl.crawl.visit.fault_isolation import FaultReporter, InternalFault
 from recrawl.crawl.visit.recorder import names_itself, recall
@@ -60,6 +65,7 @@ from recrawl.crawl.visit.visitor import Visitor
 from recrawl.crawl.visit.warc_archive import ResponseArchive, pack_ahead
 from recrawl.crawl.worker.group_commit import log_entry
 from recrawl.detect import PageState
+from recrawl.detect.body import media_type
 from recrawl.detect.fingerprint import digest
 from recrawl.detect.version import CostlyError, Effort, body_of, page_version
 from recrawl.errors import RecrawlError
@@ -68,7 +74,8 @@ from recrawl.fetch.request import Fetcher
 from recrawl.fetch.robots_cache import HostRobots, RobotsCache
 from recrawl.formats.atomic_files import waits_for
 from recrawl.model import Capture, FloatArray, IntArray, Outcome, Visits
-from recrawl.parse.parse_pool import ParsePool
+from recrawl.model.captures import EmbedKind
+from recrawl.parse.parse_pool import ParsePool, embeds_apart
 from recrawl.schedule.politeness.host_politeness import Politeness
 from recrawl.store.base import HistoryStore, Store
 from recrawl.store.store_values import (
@@ -135,13 +142,15 @@ class StepRecorder:
             links = links_of(visited, self._classifier.pool)
             ids = self._store.discover(links, visit.time, importance=0.0)
             self._note(visited, ids)
+            embeds = self._embeds(stage, visited)
+            embed_ids = self._store.discover(embeds, visit.time, importance=0.0)
         answered = [observation for observation in observations if observation.capture is not None]
         captures = [record for kept in self._archive.write(answered) for record in kept] if answered else []
         if captures:
             self._archive.sync()
         visited.target.machine.feed(VisitEvent.ARCHIVED)
         if not visited.is_our_fault:
-            found = self._found(stage.site, stop, links, ids, visit.outcome)
+            found = self._found(stage.site, stop, (links, ids), (embeds, embed_ids), visit.outcome)
         step = SiteStep(
             stage.course.steps, stop.number, stop.revisit, visit.time, outcome=visit.outcome, verdict=visit.verdict
         )
@@ -190,17 +199,47 @@ class StepRecorder:
     def _nothing_found(self) -> FoundPages:
         return self.rated(np.empty(0, np.int64), np.empty(0, np.int64))
 
+    def _embeds(self, stage: CaptureStage, visited: VisitDone) -> list[str]:
+        """URLs of the requisites of a visited page, but for frames that are pages of the site."""
+        site, capture = stage.site, visited.capture
+        is_read = capture is not None and visited.judgement.outcome == Outcome.FETCHED
+        if stage.stop.revisit or not is_read or capture is None or site.requisites is Requisites.NONE:
+            return []
+        found = embeds_apart(capture, self._classifier.pool, sheet=media_type(capture) == "text/css")
+        if found is None:
+            return []
+        return [
+            one.url
+            for embed in found.embeds
+            for one in embed.alternatives
+            if embed.kind is not EmbedKind.FRAME or not site.scope.covers(one)
+        ]
+
     def _found(
-        self, site: SiteMap, stop: CaptureStep, links: Sequence[str], ids: IntArray, outcome: Outcome
+        self,
+        site: SiteMap,
+        stop: CaptureStep,
+        links: tuple[Sequence[str], IntArray],
+        embeds: tuple[Sequence[str], IntArray],
+        outcome: Outcome,
     ) -> FoundPages:
-        """Pages that a visit found, in the order of its links; a revisit finds none."""
+        """Pages that a visit found: its requisites first, then its links in their order; a revisit finds none.
+
+        The redirect target of a requisite is a requisite.
+        """
         if stop.revisit:
             return self._nothing_found()
-        if outcome == Outcome.REDIRECTED and links:
-            site.follow(stop.number, links[0])
-        new = np.array(site.admit(stop.number, links, ids.tolist()), np.int64)
+        (urls, ids), number = links, stop.number
+        if outcome == Outcome.REDIRECTED and urls:
+            site.follow(number, urls[0])
+            if site.is_requisite(number):
+                links, embeds = ([], ids[:0]), links
+        needed = site.embed(number, embeds[0], embeds[1].tolist())
+        linked = site.admit(number, links[0], links[1].tolist())
+        new = np.array(needed + linked, np.int64)
         site.host += self.hosts(new)
-        return self.rated(new, np.full(len(new), stop.number))
+        via = np.repeat([embedded_by(number), number], [len(needed), len(linked)])
+        return self.rated(new, via)
 
 
 def links_of(visited: VisitDone, pool: ParsePool | None = None) -> list[str]:
@@ -253,7 +292,64 @@ class CaptureProgress:
     to_see_again: int
     """Revisits left; while visits go on, an estimate."""
     seconds_left: float
-    """Known seconds left, at one request per slot. Pages not found yet are not included."""
+    """Known seconds left of the longest host, at one request per slot. Pages not found yet are not included."""
+
+
+@dataclass(slots=True)
+class _OpenVisit:
+    """A visit that has begun."""
+
+    step: CaptureStep
+    is_requisite: bool
+    steps: Generator[VisitTarget, Result | None, VisitDone | None] | None = None
+    """Yields the target of each turn and is given its result; ``None`` for a visit that could not begin."""
+    wants: VisitTarget | None = None
+    """The target of the next turn, or of the running one."""
+    turn: asyncio.Task[Result] | None = None
+    made: VisitDone | None = None
+
+
+@dataclass(slots=True)
+class _CaptureRun:
+    """A capture under way: its course, and the visit that each host is at."""
+
+    course: CaptureCourse
+    site: SiteMap
+    is_planned: bool
+    """Whether all pages were known beforehand."""
+    visits: dict[str, _OpenVisit] = field(default_factory=dict)
+    """By lane."""
+
+    def resting(self) -> set[str]:
+        """Lanes that start no request yet, because they will be done with their visits before the longest one.
+
+        So the visits of small hosts lie near the middle of the capture: at the end of its visits if there are revisits,
+        else around the middle of those of the longest lane. Only requisites wait, and pages that were known beforehand:
+        what other pages lead to should be found early.
+        """
+        may = {
+            lane
+            for lane, visit in self.visits.items()
+            if not visit.step.revisit and (self.is_planned or visit.is_requisite)
+        }
+        if not may:
+            return may
+        lanes = self.course.lanes()
+        longest = max(lanes.values(), key=lambda one: one.waiting)
+        if self.course.revisits:
+            return {lane for lane in may if lanes[lane].waiting < longest.waiting}
+        left = longest.waiting - longest.visited
+        return {lane for lane in may if lanes[lane].visited == 0 and lanes[lane].waiting < left}
+
+    async def drop(self) -> None:
+        """Cancel what runs."""
+        running = [visit.turn for visit in self.visits.values() if visit.turn is not None]
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        for visit in self.visits.values():
+            if visit.steps is not None:
+                visit.steps.close()
 
 
 class SiteCaptureDriver:
@@ -328,24 +424,86 @@ class SiteCaptureDriver:
         """
         order = CaptureOrder.from_json(capture.terms)
         log = self._store.site_log(capture.id)
-        course = course_of(capture, log)
-        site = SiteMap.of(order, log, self._store.urls(log.found.page), self._recorder.hosts(log.found.page))
-        self._slots.delay = capture.delay
+        urls = self._store.urls(log.found.page)
+        course = course_of(capture, log, urls)
+        site = SiteMap.of(order, log, urls, self._recorder.hosts(log.found.page))
+        self._slots.delay, self._slots.home = capture.delay, lane_of(order.seed.url)
         self._slots.after(log.steps[-1].time + capture.delay if log.steps else -math.inf)
         progress(self._progress(course, capture.delay))
-        while (stop := course.next()) is not None:
-            visited = await self._see(stop, site)
-            if visited is None:
-                return None
-            visited, found = self._record(capture, CaptureStage(course, stop, site), visited)
-            course.done((visited.first or visited).visit.outcome)
-            course.found(found.rate, found.weight)
-            for observation in (visited.first, visited) if visited.first else (visited,):
+        run = _CaptureRun(course, site, is_planned=order.needs_all_pages)
+        try:
+            while (made := await self._next_made(run)) is not None:
+                step, visited = made
+                visited, found = self._record(capture, CaptureStage(course, step, site), visited)
+                first = len(site.url) - len(found)
+                course.done((visited.first or visited).visit.outcome, step)
+                course.found(found.rate, found.weight, [lane_of(url) for url in site.url[first:]])
+                for observation in (visited.first, visited) if visited.first else (visited,):
+                    with self._faults.contained():
+                        self._told(observation)
                 with self._faults.contained():
-                    self._told(observation)
-            with self._faults.contained():
-                progress(self._progress(course, capture.delay))
-        return self._finish(capture, course)
+                    progress(self._progress(course, capture.delay))
+        finally:
+            await run.drop()
+        return None if course.ready() else self._finish(capture, course)
+
+    # -- many hosts ------------------------------------------------------------------------------
+
+    async def _next_made(self, run: _CaptureRun) -> tuple[CaptureStep, VisitDone] | None:
+        """The next visit that is made, whatever the host; ``None`` if all are, or no slot starts any more.
+
+        Each host makes one request at a time, in its slots. After a stop, running requests finish.
+        """
+        while True:
+            for step in run.course.ready():
+                lane = run.course.lane(step.number)
+                if lane not in run.visits and not self._slots.stopping:
+                    run.visits[lane] = self._open_visit(run.site, step)
+            for lane, visit in list(run.visits.items()):
+                if self._slots.stopping and visit.turn is None and visit.made is None:
+                    self._advance(visit, None)
+                if visit.made is not None:
+                    del run.visits[lane]
+                    return visit.step, visit.made
+                if visit.wants is None:
+                    del run.visits[lane]
+            if not run.visits:
+                return None
+            wake = math.inf if self._slots.stopping else self._start_turns(run)
+            turns = {visit.turn: visit for visit in run.visits.values() if visit.turn is not None}
+            for task in await self._slots.wait(list(turns), wake):
+                turns[task].turn = None
+                self._advance(turns[task], task)
+
+    def _start_turns(self, run: _CaptureRun) -> float:
+        """Start the requests whose slots have come; return when the next slot starts, seconds since the epoch."""
+        wake, resting = math.inf, run.resting()
+        for lane, visit in run.visits.items():
+            target = visit.wants
+            if target is None or visit.turn is not None or lane in resting:
+                continue
+            rules = self._robots.known(target.url)
+            asks = rules is None or rules.allowed(target.url) or not (rules.available or visit.is_requisite)
+            if asks:
+                when = self._slots.when(lane, target.host)
+                if when > self._clock.now():
+                    wake = min(wake, when)
+                    continue
+                self._slots.take(lane, target.host)
+            visit.turn = asyncio.create_task(self._turn(target, lane, asks=asks))
+        return wake
+
+    def _advance(self, visit: _OpenVisit, task: asyncio.Task[Result] | None) -> None:
+        """Give a visit the result of its turn; ``None`` if it gets no further turn."""
+        target, steps = visit.wants, visit.steps
+        assert target is not None and steps is not None  # noqa: S101, PT018 - else it has no turn
+        visit.wants = None
+        try:
+            visit.wants = steps.send(task.result() if task else None)
+        except StopIteration as end:
+            visit.made = end.value
+        except Exception as error:  # noqa: BLE001 - a fault of our own code becomes a failed visit
+            visit.made = self._failed(target, error)
 
     # -- one step -------------------------------------------------------------------------------
 
@@ -372,35 +530,44 @@ class SiteCaptureDriver:
                 kept = None if visited.is_our_fault else first.capture
                 visited = failed_visit(first.target, first.visit.time, fault.words, kept)
 
-    async def _see(self, stop: CaptureStep, site: SiteMap) -> VisitDone | None:
-        """Visit a page; ``None`` if no slot starts any more. A fault of our own code becomes a failed visit."""
-        page, host, url = site.page[stop.number], site.host[stop.number], site.url[stop.number]
-        target = VisitTarget(page, host, url, self._clock.now())
+    def _open_visit(self, site: SiteMap, step: CaptureStep) -> _OpenVisit:
+        """Begin a visit; it wants its first turn. A fault of our own code becomes a failed visit."""
+        page, host, url = site.page[step.number], site.host[step.number], site.url[step.number]
+        target, is_requisite = VisitTarget(page, host, url, self._clock.now()), site.is_requisite(step.number)
         try:
-            known = self._recorder.known(page, conditional=stop.revisit)
+            known = self._recorder.known(page, conditional=step.revisit)
             self._classifier.prepare(np.array([host]), self._clock.now())
             target = replace(target, known=known)
-            return await self._visit(target, confirm=stop.revisit)
-        except RecrawlError:
-            target.machine.feed(VisitEvent.DROP)
-            raise
-        except Exception as error:
-            if (trouble := waits_for(error)) is not None:
-                target.machine.feed(VisitEvent.DROP)
-                raise trouble from error
-            self._slots.let_go(host)
-            target.machine.feed(VisitEvent.FAULT)
-            target.machine.feed(VisitEvent.BELIEVED)
-            return self._broken(InternalFailure(target, self._clock.now(), InternalFault.of(error)))
+            steps = self._visit(target, confirm=step.revisit, is_requisite=is_requisite)
+            return _OpenVisit(step, is_requisite, steps, next(steps))
+        except Exception as error:  # noqa: BLE001 - as above
+            return _OpenVisit(step, is_requisite, made=self._failed(target, error))
 
-    async def _visit(self, target: VisitTarget, *, confirm: bool) -> VisitDone | None:
-        """Make turns of a visit, each in its slot, until it is made; ``None`` if no slot starts any more.
+    def _failed(self, target: VisitTarget, error: Exception) -> VisitDone:
+        """The failed visit after a fault of our own code.
+
+        Raises:
+            RecrawlError: the fault is not our own: the store or the disk failed, or rules are unavailable.
+        """
+        trouble = error if isinstance(error, RecrawlError) else waits_for(error)
+        if trouble is not None:
+            target.machine.feed(VisitEvent.DROP)
+            raise trouble from None if trouble is error else error
+        self._slots.let_go(target.host)
+        target.machine.feed(VisitEvent.FAULT)
+        target.machine.feed(VisitEvent.BELIEVED)
+        return self._broken(InternalFailure(target, self._clock.now(), InternalFault.of(error)))
+
+    def _visit(
+        self, target: VisitTarget, *, confirm: bool, is_requisite: bool
+    ) -> Generator[VisitTarget, Result | None, VisitDone | None]:
+        """The turns of a visit, each in its slot, until it is made; ``None`` if it got no further turn.
 
         With ``confirm``, a difference that may be noise takes another slot. A redirect to another spelling of the same
         page (https, www, a trailing slash) is followed as part of the visit; any other redirect target is another page.
         """
         machine, hops, rule_reads = target.machine, 0, 0
-        while (result := await self._turn(target)) is not None:
+        while (result := (yield target)) is not None:
             if isinstance(result, NeedsConfirmation) and not confirm:
                 machine.feed(VisitEvent.EXPIRED)
                 return unconfirmed_visit(result.target)
@@ -415,7 +582,8 @@ class SiteCaptureDriver:
                     return made if isinstance(made, VisitDone) else self._broken(made)
                 case VisitAction.APPLY_ROBOTS, RobotsFetched(rules=read):
                     rule_reads += 1
-                    self._apply(target, read, is_last=rule_reads == _MOST_RULE_READS)
+                    is_last = rule_reads == _MOST_RULE_READS and not is_requisite
+                    self._apply(target, read, is_last=is_last, waits=not is_requisite)
                     machine.feed(VisitEvent.ALLOWED)  # if not, the next turn ends the visit
                 case VisitAction.WAIT, NeedsConfirmation(target=target):
                     hops = rule_reads = 0
@@ -427,34 +595,30 @@ class SiteCaptureDriver:
         machine.feed(VisitEvent.RETURN if target.seen is None else VisitEvent.EXPIRED)
         return None if target.seen is None else unconfirmed_visit(target)
 
-    async def _turn(self, target: VisitTarget) -> Result | None:
-        """Make one turn of a visit in its slot; ``None`` if no slot starts any more.
+    async def _turn(self, target: VisitTarget, lane: str, *, asks: bool) -> Result:
+        """Make one turn of a visit in its slot.
 
         Raises:
             StoreError: the disk is full, or the store is unreachable.
         """
-        host, rules = target.host, self._robots.known(target.url)
-        asks = rules is None or not rules.available or rules.allowed(target.url)
-        if asks and not await self._slots.begin(host):
-            return None
         result = await self._visitor.visit(replace(target, due=self._clock.now()))
         if isinstance(result, StorageBlocked):
             raise result.fault
         await self._pack_ahead(result)
         if isinstance(result, Deferred):
-            self._slots.give_back(host, result.until)
+            self._slots.give_back(lane, target.host, result.until)
         elif asks:
-            self._slots.end(host, result.capture)
+            self._slots.end(target.host, result.capture)
         return result
 
-    def _apply(self, target: VisitTarget, rules: HostRobots, *, is_last: bool) -> None:
+    def _apply(self, target: VisitTarget, rules: HostRobots, *, is_last: bool, waits: bool) -> None:
         """Apply rules that were just read.
 
         Raises:
             NoRulesError: they are unavailable, and this was the last try.
         """
         self._visitor.keep_rules()
-        self._slots.obey(target.host, rules)
+        self._slots.obey(target.host, rules, waits=waits)
         self._log.event("fetch", "robots.txt read", details={"url": target.url, "reason": rules.reason})
         if is_last and not rules.available:
             raise NoRulesError(f"{rules.reason}.", "Resume the capture later with --resume.")
@@ -483,7 +647,5 @@ class SiteCaptureDriver:
 
     @staticmethod
     def _progress(course: CaptureCourse, delay: float) -> CaptureProgress:
-        left = course.pages - course.visited + course.to_see_again
-        return CaptureProgress(
-            course.phase, course.pages, course.visited, course.seen_again, course.to_see_again, left * delay
-        )
+        left = course.steps_left * delay
+        return CaptureProgress(course.phase, course.pages, course.visited, course.seen_again, course.to_see_again, left)

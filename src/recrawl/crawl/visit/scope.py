@@ -49,6 +49,8 @@ _YEAR_ARGUMENT = re.compile(r"(?:cal)?_?(?:year|yr|jahr|annee|ano|anno)", re.IGN
 _CALENDAR = re.compile(r"calend|kalend|agenda|events?\b|termine|veranstaltung|schedule|month|week|day", re.IGNORECASE)
 MOST_HOPS = 20
 """Maximum redirects in a row by which new pages are found: as many as browsers follow."""
+MOST_NESTED = 5
+"""Maximum steps from a page to a requisite: style sheets import style sheets, frames hold frames, and all redirect."""
 _CHAINS = 100_000
 """Ends of redirect chains that are remembered."""
 _NO_WAY = ("", "")
@@ -241,6 +243,8 @@ class PagePosition(NamedTuple):
     """Links from a page where the capture started."""
     outside: int = 0
     """Links since the scope was left; 0 inside."""
+    embedded: int = 0
+    """Steps from the page that embeds it: 1 for its style sheet, 2 for an image of that; 0 for a page by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +286,18 @@ class SiteScope:
         outside = found_on.outside + 1
         excluded = any(pattern.search(address.url) for pattern in self._exclude)
         return None if excluded or outside > self.rules.extra_hops else PagePosition(hops, outside)
+
+    def place_embedded(self, address: Address, found_on: PagePosition, *, anywhere: bool) -> PagePosition | None:
+        """The position of what a page at ``found_on`` embeds; ``None`` if it is not to be fetched.
+
+        Patterns exclude. ``anywhere`` takes requisites of any host, else only those in the scope.
+        """
+        depth = found_on.embedded + 1
+        if depth > MOST_NESTED or any(pattern.search(address.url) for pattern in self._exclude):
+            return None
+        if not (anywhere or self.covers(address)):
+            return None
+        return PagePosition(found_on.hops, found_on.outside, depth)
 
     def with_seed(self, seed: Address) -> SiteScope:
         """The same rules around one more page: the redirect target of the first one."""

@@ -29,12 +29,12 @@ from recrawl.formats.warc.archived_bytes import ArchivedBytes, imported_into
 from recrawl.formats.warc.warc_check import OPEN
 from recrawl.model import Capture
 from recrawl.model.captures import UploadedFile
-from recrawl.parse.parse_pool import ParsePool, new_parse_pool
+from recrawl.parse.parse_pool import ParsePool, embeds_apart, new_parse_pool
 from recrawl.store.archived_copies import Kept, kept_of
 from recrawl.store.base import ScheduleStore, Store
 from recrawl.store.open import open_store
 from recrawl.transfer.archive_import import CleaningRules, Importer
-from recrawl.transfer.composite_reader import CapturedPage, CompositeReader, embeds_apart
+from recrawl.transfer.composite_reader import CapturedPage, CompositeReader
 from recrawl.web.dashboard.access_control import AccessGuard
 from recrawl.web.dashboard.plan_survey import PageBeliefs
 from recrawl.web.dashboard.stale_cache import StorePool

@@ -79,7 +79,8 @@ def statement_section(store: HistoryStore, capture: SiteCapture) -> Section:
         unfinished = f"This capture of {capture.site} is not finished. Continue it with recrawl capture --resume."
         return Section(title, "capture", [unfinished])
     try:
-        course = course_of(capture, store.site_log(capture.id))
+        log = store.site_log(capture.id)
+        course = course_of(capture, log, store.urls(log.found.page))
     except StoreError:  # made by another version with another visiting order: abandoned pages are not shown
         course = None
     return Section(title, "capture", report_lines(store, report_of(store, capture, course)))
