@@ -223,6 +223,31 @@ unit_exchange = sa.Table(
     sa.Index("unit_exchange_by_bucket", "bucket", "id"),
 )
 
+client_page = sa.Table(
+    "client_page",
+    metadata,
+    sa.Column("page", _identity, primary_key=True, autoincrement=False),
+    sa.Column("host", sa.BigInteger, nullable=False),
+    sa.Column("until", sa.Double, nullable=False),
+    sa.Column("done", sa.SmallInteger, nullable=False),
+    sa.Column("metadata", sa.LargeBinary, nullable=False),
+    sa.Index(
+        "client_page_in_flight",
+        "host",
+        "until",
+        sqlite_where=sa.text("until > 0"),
+        postgresql_where=sa.text("until > 0"),
+    ),
+    sa.Index("client_page_done", "host", sqlite_where=sa.text("done <> 0"), postgresql_where=sa.text("done <> 0")),
+)
+
+client_limit = sa.Table(
+    "client_limit",
+    metadata,
+    sa.Column("host", _identity, primary_key=True, autoincrement=False),
+    sa.Column("most", sa.BigInteger, nullable=False),
+)
+
 fingerprint = sa.Table(
     "fingerprint",
     metadata,

@@ -72,6 +72,11 @@ COMMAND_SPECS = (
         "Capture a whole site and state the quality of the capture.",
     ),
     CommandSpec("run", "operate.run_command:run", "Crawl: visit pages when they are due."),
+    CommandSpec(
+        "frontier",
+        "operate.frontier_command:frontier",
+        "Serve the schedule to crawlers of others (URLFrontier API).",
+    ),
     CommandSpec("pause", "operate.control_commands:pause", "Pause the crawl, or some of its hosts."),
     CommandSpec("resume", "operate.control_commands:resume", "Resume a paused crawl, or some of its hosts."),
     CommandSpec("limit", "operate.control_commands:limit", "Change limits of running crawls."),

@@ -4,6 +4,7 @@
     HistoryStore    history and beliefs
     CaptureIndex    captures by page, time and key
     Coordination    demand of the partitions of a crawl (``store.coordination``)
+    ClientPages     pages handed out to crawlers of others (``store.client_pages``)
 
 A function that needs one of them takes that type. :class:`Store` is their union, with checks and totals. Packages
 register stores as entry points of the group ``recrawl.stores``, by URL scheme (:func:`recrawl.store.open.open_store`).
@@ -30,6 +31,7 @@ from recrawl.model import (
 )
 from recrawl.model.captures import RobotsCopies, RobotsCopy, UploadedFile
 from recrawl.store.browse import HostCounts, PageQuery, PageRows
+from recrawl.store.client_pages import ClientPages, ClientReport
 from recrawl.store.coordination import Coordination
 from recrawl.store.recording import AheadOfClock, MisdatedVisits
 from recrawl.store.store_values import (
@@ -129,6 +131,8 @@ class VisitFacts(TypedDict, total=False):
     """How our own code failed, per visit; empty where it did not."""
     behind_until: float
     """Up to this time visits are marked as misdated: the clock was behind what is recorded (see ``repair_ahead``)."""
+    client_report: ClientReport | None
+    """What the crawler of somebody else said of these pages (``store.client_pages``)."""
     learned_facts: LearnedFacts | None
     """What else was learned: fingerprints of pages, and counts about noise and hosts, which are added."""
 
@@ -813,7 +817,7 @@ class StoreMaintenance(Protocol):
 
 
 @runtime_checkable
-class Store(ScheduleStore, HistoryStore, CaptureIndex, Coordination, StoreMaintenance, Protocol):
+class Store(ScheduleStore, HistoryStore, CaptureIndex, Coordination, ClientPages, StoreMaintenance, Protocol):
     """Hosts, pages, visits, links, captures, schedule and policy state.
 
     Every call is one transaction: when it returns, its effect is visible to every other process and survives the death

@@ -33,6 +33,7 @@ from recrawl.model import (
 )
 from recrawl.model.arrays import AnyArray, order_by
 from recrawl.store import learned_state, page_leases, site_captures
+from recrawl.store.client_pages import ClientReport, note_report
 from recrawl.store.engine.database import DatabaseSession
 from recrawl.store.history import (
     MISDATED,
@@ -288,6 +289,7 @@ def record(  # noqa: C901, PLR0912, PLR0913 - the parts of one transaction, each
     reasons: Sequence[str] | None = None,
     on_lost: Callable[[IntArray], object] | None = None,
     behind_until: float = 0.0,
+    client_report: ClientReport | None = None,
 ) -> None:
     """Append visits and everything that follows from them."""
     for name, column in (
@@ -331,6 +333,8 @@ def record(  # noqa: C901, PLR0912, PLR0913 - the parts of one transaction, each
         site_captures.advance(session, site)
     if due is not None:
         page_leases.set_due(session, visits.page[latest], due[latest], hosts)
+    if client_report is not None:
+        note_report(session, client_report)
     if learned_facts is not None:
         learned_state.add(session, visits.page, learned_facts)
 

@@ -638,6 +638,18 @@ class UnitSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class FrontierSettings:
+    """What holds for crawlers of others that ask this workspace what to fetch."""
+
+    refetch_date: str = _setting(
+        "policy",
+        one_of("policy", "client", "ignore"),
+        "Who decides when a reported URL is handed out again: the policy, where a client may still say never; the "
+        "client, where it names a date; or the policy alone, whatever the client says.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All settings of a workspace, by stage."""
 
@@ -650,6 +662,7 @@ class Settings:
     predict: PredictSettings = PredictSettings()
     archive: ArchiveSettings = ArchiveSettings()
     units: UnitSettings = UnitSettings()
+    frontier: FrontierSettings = FrontierSettings()
 
 
 def stages() -> dict[str, type[Any]]:

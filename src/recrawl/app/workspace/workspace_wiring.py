@@ -180,6 +180,8 @@ class WorkspaceFits:
         from recrawl.crawl.worker.fit_process import FitParts
         from recrawl.crawl.worker.schedule_snapshot import ScheduleSnapshot
         from recrawl.schedule.frontier.revisit_scheduler import NewPageQueue, RevisitScheduler
+        from recrawl.schedule.politeness.retry import Retry
+        from recrawl.time import DAY
 
         place = open_workspace(self.folder, self.flags)
         settings = place.configuration.settings
@@ -193,8 +195,9 @@ class WorkspaceFits:
                 None if model is None else model.links,
             )
             new_page_queue = NewPageQueue(settings.schedule.discovery_share, settings.schedule.burst)
-            crawl = crawl_settings_of(settings)
-            scheduler = RevisitScheduler(policy, budget=crawl.budget, retry=crawl.retry, new_page_queue=new_page_queue)
+            retry = Retry.beginning(settings.politeness.retry)
+            budget = settings.schedule.budget / DAY
+            scheduler = RevisitScheduler(policy, budget=budget, retry=retry, new_page_queue=new_page_queue)
 
             def prepare(request: FitRequest) -> None:
                 rules.rules = request.politeness

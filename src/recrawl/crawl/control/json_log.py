@@ -73,6 +73,10 @@ class JsonLinesLog:
         self.counts: dict[Level, int] = dict.fromkeys(LEVELS, 0)
         """Events so far, by level."""
 
+    def write_from(self, level: Level) -> None:
+        """Write events from this level on."""
+        self._written = frozenset(LEVELS[LEVELS.index(level) :])
+
     def event(
         self, context: str, message: str, *, level: Level = "info", details: Mapping[str, object] | None = None
     ) -> None:

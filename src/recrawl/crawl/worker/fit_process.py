@@ -35,13 +35,12 @@ from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, Any, Protocol, TypeAlias
 
 import numpy as np
 
 from recrawl.crawl.control.json_log import JsonLinesLog
 from recrawl.crawl.control.price_exchange import Partition
-from recrawl.crawl.visit.recorder import Recorder
 from recrawl.crawl.worker.gc_tuning import give_back_memory, long_running
 from recrawl.crawl.worker.inline_fit import DueMove, ScheduleFit, fitted, parts_of
 from recrawl.crawl.worker.schedule_snapshot import ScheduleSnapshot
@@ -417,6 +416,15 @@ _ENOUGH = 3
 """Permanent failures in a row after which a crawl without any fit is given up."""
 
 
+class UrgentPages(Protocol):
+    """Knows which pages wait to be visited at once, whatever the policy says: the recorder of a worker."""
+
+    @property
+    def at_once(self) -> frozenset[int]:
+        """Their ids."""
+        ...
+
+
 class BackgroundFit:
     """The fits of one crawl, made in a subprocess. Called from the worker's loop; no call waits."""
 
@@ -426,7 +434,7 @@ class BackgroundFit:
         *,
         store: Store,
         scheduler: RevisitScheduler,
-        recorder: Recorder,
+        recorder: UrgentPages,
         politeness: Politeness,
         log: JsonLinesLog,
         underway: Callable[[], Visits],

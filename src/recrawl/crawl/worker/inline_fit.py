@@ -147,9 +147,12 @@ class ScheduleFit:
     def fit(self, wanted: Pages, now: float) -> DueBefore:
         """Fit the policy to everything loaded; return the stored due times, to compare the new ones with.
 
-        A partition is fitted to the budget of all partitions.
+        A partition is fitted to the budget of all partitions. Pages that another crawler fetches at the moment keep
+        their due times (``store.client_pages``).
         """
-        due = DueBefore(wanted.id, wanted.host, self._store.due(wanted.id))
+        flying = self._store.in_flight(now)
+        known = wanted.take(~np.isin(wanted.id, flying)) if len(flying) else wanted
+        due = DueBefore(known.id, known.host, self._store.due(known.id))
         if self._partition is None:
             self._scheduler.rebuild_new_page_queue(wanted.id, now)
             self._scheduler.fit(now)

@@ -253,6 +253,16 @@ class RevisitScheduler:
         self._new_page_queue.join(new, now)
         return new[self._new_page_queue.due(new) > now]
 
+    def queue_found(self, page: IntArray, now: float) -> FloatArray:
+        """When pages that were just found are due, whether or not the policy knows them: they join the queue."""
+        if self._new_page_queue is None or not len(page):
+            return np.full(len(page), now)
+        if self._journal is not None:
+            self._journal.append(partial(self.queue_found, page, now))
+            self._journal_pages.append(page)
+        self._new_page_queue.join(page, now)
+        return np.maximum(self._new_page_queue.due(page), now)
+
     def _is_new(self, page: IntArray, now: float) -> BoolArray:
         """Which of these pages have no observation: their urgency is infinite."""
         return np.isinf(self.policy.urgency(page, now)) if len(page) else np.zeros(0, np.bool_)

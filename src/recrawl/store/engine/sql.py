@@ -41,6 +41,7 @@ from recrawl.store import (
 from recrawl.store.base import VisitFacts
 from recrawl.store.browse import HostCounts, PageQuery, PageRows
 from recrawl.store.checks import SqlChecks
+from recrawl.store.client_pages import SqlClientPages
 from recrawl.store.coordination import SqlCoordination
 from recrawl.store.engine.database import Database, DatabaseSession
 from recrawl.store.history import LOOK, VisitSelection, standing, standing_observations
@@ -374,7 +375,7 @@ class SqlCaptureIndex:
         return self._database.write(lambda session: archives.drop_captures(session, page, time))
 
 
-class SqlStore(SqlArchives, SqlCaptureIndex, SqlRobots, SqlChecks, SqlCoordination):
+class SqlStore(SqlArchives, SqlCaptureIndex, SqlRobots, SqlChecks, SqlCoordination, SqlClientPages):
     """A store in a database. See :class:`recrawl.store.base.Store` for what each call promises."""
 
     def __init__(self, database: Database) -> None:

@@ -22,6 +22,20 @@ How: TypeAlias = Literal["set", "raise", "add"]
 """What an update makes of the value before and the new one."""
 
 
+class PageText(Protocol):
+    """A text that URLs contain (``store.client_pages``)."""
+
+    @property
+    def text(self) -> str:
+        """Empty for any URL."""
+        ...
+
+    @property
+    def any_case(self) -> bool:
+        """Whether capitals count as small letters."""
+        ...
+
+
 class SqlDialect(Protocol):
     """The words in which the engines differ."""
 
@@ -473,6 +487,97 @@ class SiteStatements:
 # ruff: noqa: S608 - the words that are filled in are our own, values are always parameters
 
 
+class ClientStatements:
+    """Part of :class:`recrawl.store.engine.statements.SqlStatements`, and under its rules."""
+
+    def __init__(self, dialect: SqlDialect) -> None:
+        among, larger = dialect.among, dialect.larger
+        columns = {"page": "bigint", "host": "bigint", "until": "float8", "done": "smallint", "metadata": "bytea"}
+        room = "(SELECT count(*) FROM client_page AS c WHERE c.host = host.id AND c.until > 0 AND c.until > $1) < $2"
+        done = "SELECT count(*) FROM client_page AS d WHERE d.host = host.id AND d.done <> 0"
+        wanted = f"NOT EXISTS (SELECT 1 FROM client_limit AS m WHERE m.host = host.id AND m.most <= ({done}))"
+        ready = f"SELECT id FROM host WHERE paused = 0 AND next_due <= $1 AND wake <= $1 AND {room} AND {wanted}"
+        self.ready = f"{ready} ORDER BY next_due, id LIMIT $3 {dialect.lock_free}"
+        self.ready_among = f"{ready} AND id {among(3)} ORDER BY next_due, id LIMIT $4 {dialect.lock_free}"
+        self.rest = f"UPDATE host SET ready_at = {larger}(ready_at, $1 + {larger}(delay, $2)) WHERE id {among(3)}"
+        self.add = dialect.insert("client_page", columns, "ON CONFLICT DO NOTHING")
+        self.fly = dialect.insert("client_page", columns, "ON CONFLICT (page) DO UPDATE SET until = excluded.until")
+        self.land = f"UPDATE client_page SET until = 0 WHERE page {among(1)}"
+        self.land_with = dialect.insert(
+            "client_page",
+            columns,
+            "ON CONFLICT (page) DO UPDATE SET until = 0, done = excluded.done, metadata = excluded.metadata",
+        )
+        self.drop = f"DELETE FROM client_page WHERE page {among(1)}"
+        self.metadata = f"SELECT page, metadata FROM client_page WHERE page {among(1)} AND length(metadata) > 0"
+        self.in_flight = "SELECT page FROM client_page WHERE until > 0 AND until > $1 ORDER BY page"
+        self.done_among = f"SELECT page FROM client_page WHERE page {among(1)} AND done <> 0 ORDER BY page"
+        self.asleep = (
+            f"SELECT id FROM page WHERE id {among(1)} AND importance = 0 "
+            "AND NOT EXISTS (SELECT 1 FROM client_page WHERE client_page.page = page.id AND done <> 0) ORDER BY id"
+        )
+        self.host_named = "SELECT id FROM host WHERE name = $1"
+        self.hosts_below = "SELECT id FROM host WHERE name LIKE $1 ESCAPE '\\' OR name LIKE $2 ESCAPE '\\' ORDER BY id"
+        self.queue_names = "SELECT name FROM host WHERE next_due <= $1 ORDER BY id LIMIT $2 OFFSET $3"
+        self.count_queues = "SELECT count(*) FROM host WHERE next_due <= $1"
+        of_host = {False: "", True: f" AND {{}} {among(2)}"}
+        self.count_hosts = {
+            some: "SELECT count(*), coalesce(sum(CASE WHEN next_due < $1 THEN 1 ELSE 0 END), 0) FROM host WHERE id > 0"
+            + of_host[some].format("id")
+            for some in (False, True)
+        }
+        self.count_active = {
+            some: "SELECT count(*) FROM schedule WHERE due < $1" + of_host[some].format("host")
+            for some in (False, True)
+        }
+        self.count_in_flight = {
+            some: "SELECT count(*) FROM client_page WHERE until > 0 AND until > $1" + of_host[some].format("host")
+            for some in (False, True)
+        }
+        self.count_done = {
+            False: "SELECT count(*) FROM client_page WHERE done <> 0",
+            True: f"SELECT count(*) FROM client_page WHERE done <> 0 AND host {among(1)}",
+        }
+        self.set_limits = dialect.insert(
+            "client_limit",
+            {"host": "bigint", "most": "bigint"},
+            "ON CONFLICT (host) DO UPDATE SET most = excluded.most",
+        )
+        self.drop_limits = f"DELETE FROM client_limit WHERE host {among(1)}"
+        removable = (
+            "SELECT page.id FROM page WHERE (importance > 0 OR EXISTS "
+            "(SELECT 1 FROM client_page WHERE client_page.page = page.id AND done <> 0)) "
+            "AND discovered < $1 AND page.id > $2"
+        )
+        self.removable = {
+            False: f"{removable} ORDER BY page.id LIMIT $3",
+            True: f"{removable} AND page.host {among(3)} ORDER BY page.id LIMIT $4",
+        }
+        self._among = among
+
+    def listed(self, of_hosts: bool, text: PageText, *, count: bool) -> str:
+        """The query for pages, or for their number: its first parameters are the hosts and the text, if given."""
+        where, number = " WHERE (importance > 0 OR done <> 0)", 1
+        if of_hosts:
+            where += f" AND page.host {self._among(number)}"
+            number += 1
+        if text.text:
+            url, wanted = ("lower(page.url)", f"lower(${number})") if text.any_case else ("page.url", f"${number}")
+            where += f" AND replace({url}, {wanted}, '') <> {url}"
+            number += 1
+        where = (
+            " FROM page JOIN schedule ON schedule.page = page.id JOIN host ON host.id = page.host "
+            f"LEFT JOIN client_page ON client_page.page = page.id{where}"
+        )
+        if count:
+            return f"SELECT count(*){where}"
+        columns = "page.id, page.url, host.name, schedule.due, discovered, coalesce(done, 0), metadata"
+        return f"SELECT {columns}{where} ORDER BY page.id LIMIT ${number} OFFSET ${number + 1}"
+
+
+# ruff: noqa: S608 - the words that are filled in are our own, values are always parameters
+
+
 NOT_HELD = 0.0
 """``host.held_until`` of a host in nobody's hand."""
 
@@ -610,6 +715,7 @@ class SqlStatements:
         self._resources(dialect)
         self._schedule(dialect)
         self._policy_state_and_counts()
+        self.clients = ClientStatements(dialect)
 
     def _pages_and_hosts(self, dialect: SqlDialect) -> None:
         among = dialect.among

@@ -37,7 +37,17 @@ from recrawl.web.dashboard.access_control import (
     headers_of,
 )
 from recrawl.web.dashboard.child_processes import CaptureProcesses, CompareProcess
-from recrawl.web.dashboard.routes import Action, CheckedParameters, RefusedError, View, document, parse
+from recrawl.web.dashboard.frontier_calls import FrontierCalls
+from recrawl.web.dashboard.routes import (
+    Action,
+    CheckedParameters,
+    JsonCall,
+    RefusedError,
+    View,
+    document,
+    fits,
+    parse,
+)
 from recrawl.web.dashboard.settings_view import WorkspaceControls
 from recrawl.web.dashboard.stale_cache import StaleCache, StorePool, WorkerPool
 from recrawl.web.dashboard.workspace_dashboard import WorkspaceDashboard
@@ -119,6 +129,7 @@ class DashboardSite:
     folder: str = "."
     """Where the workspace is, for commands that people paste."""
     actions: Sequence[Action] = ()
+    calls: Sequence[JsonCall] = ()
     guard: AccessGuard = field(default_factory=AccessGuard)
     more: Sequence[BaseRoute] = ()
     """Routes of others, e.g. those of time travel. They come after our own."""
@@ -143,7 +154,7 @@ def make_app(site: DashboardSite) -> Starlette:
 
     assets = LinkedAssets(prefix="/assets/")
     pages = PageResponses(site, environment(assets))
-    described = json_of(document(site.views, site.actions, __version__, token=bool(site.guard.token)))
+    described = json_of(document(site.views, site.actions, __version__, token=bool(site.guard.token), calls=site.calls))
 
     async def openapi(_request: Request) -> Response:
         return _json_response(described)
@@ -178,6 +189,7 @@ def make_app(site: DashboardSite) -> Starlette:
         if view.template:
             routes.append(Route(view.path, pages.page(view), name=view.path))
     routes += [Route(action.path, pages.done(action), methods=["POST"], name=action.path) for action in site.actions]
+    routes += [Route(call.path, pages.called(call), methods=["POST"], name=call.path) for call in site.calls]
     return Starlette(
         routes=[*routes, *site.more],
         middleware=[Middleware(AccessGate, guard=site.guard)],
@@ -237,6 +249,21 @@ class PageResponses:
             if plain:
                 return _json_response(json_of({"said": done.said, "back": done.back, **done.facts}))
             return RedirectResponse(done.back, status_code=303)
+
+        return answer
+
+    def called(self, call: JsonCall) -> Callable[[Request], Any]:
+        """The endpoint of a call of programs."""
+
+        async def answer(request: Request) -> Response:
+            from starlette.concurrency import run_in_threadpool
+
+            try:
+                given = fits(call.request, await _json_object(request, call.largest))
+                told = await run_in_threadpool(call.do, given, self._site.clock())
+            except (RefusedError, RecrawlError) as error:
+                return _json_refusal(_refusal(error))
+            return _json_response(json_of(told))
 
         return answer
 
@@ -325,14 +352,26 @@ async def _form(request: Request) -> dict[str, str]:
         raise RefusedError("The form has too many fields.") from error
 
 
-async def _body(request: Request) -> bytes:
+async def _json_object(request: Request, largest: int) -> object:
+    """The JSON that a request holds."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise RefusedError("The body is not JSON.", "Send application/json.", status=415)
+    try:
+        told: object = json.loads(await _body(request, largest))
+    except (ValueError, RecursionError) as error:
+        raise RefusedError("The body is not JSON.", "Send an object.") from error
+    return told
+
+
+async def _body(request: Request, largest: int = LARGEST_FORM) -> bytes:
     """The body, up to a limit, whatever the request says of its length."""
-    body = b""
+    parts, size = [], 0
     async for chunk in request.stream():
-        body += chunk
-        if len(body) > LARGEST_FORM:
+        parts.append(chunk)
+        size += len(chunk)
+        if size > largest:
             raise RefusedError("Send fewer.", status=413)
-    return body
+    return b"".join(parts)
 
 
 def _as_text(value: str | float) -> str:
@@ -458,6 +497,7 @@ def wired(
         *child_processes.policies_actions(compared),
         *settings_view.settings_actions(told),
     ]
+    frontier = FrontierCalls(place)
     name = place.folder.resolve().name or str(place.folder)
     folder = str(place.folder.resolve())
     health = _health(place, open_one, clock)
@@ -472,6 +512,7 @@ def wired(
         folder=folder,
         views=views,
         actions=actions,
+        calls=frontier.calls,
         guard=guard,
         clock=clock,
         health=partial(checked, of_crawl=True),
@@ -480,6 +521,7 @@ def wired(
     )
     ends = (
         health.end,
+        frontier.close,
         captured.close,
         compared.close,
         answers.close,

@@ -8,6 +8,7 @@ The OpenAPI document of the dashboard, made from the list of its routes.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from typing import Any, Literal, TypeAlias
 from recrawl.web.dashboard.access_control import FORM_TOKEN, HEADER_TOKEN
 
 Value: TypeAlias = str | int | float | bool | None
+Schema: TypeAlias = dict[str, Any]
 Answer: TypeAlias = dict[str, Any]
 Kind: TypeAlias = Literal["string", "integer", "number", "boolean"]
 LARGEST = 2**63 - 1
@@ -173,6 +175,83 @@ class Action:
     parameters: tuple[Parameter, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class JsonCall:
+    """Something that programs ask for or report: a POST of a JSON object."""
+
+    path: str
+    summary: str
+    do: Callable[[Mapping[str, Any], float], Answer]
+    """Gets the object, which fits the schema, and the time."""
+    request: Schema
+    """Of the object: the part of JSON Schema that :func:`fits` checks."""
+    keys: Mapping[str, str]
+    """What the answer holds, by key, in words."""
+    largest: int
+    """Maximum bytes of a request."""
+
+
+def fits(schema: Schema, value: object, where: str = "The body") -> Any:  # noqa: ANN401
+    """A JSON value that is what a schema says; numbers without a fraction are integers where one is wanted.
+
+    >>> fits({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}}, {"n": 2.0})
+    {'n': 2}
+
+    Raises:
+        RefusedError: it is not.
+    """
+    kind = schema["type"]
+    if kind == "integer" and isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, _KINDS[kind]) or (isinstance(value, bool) and kind != "boolean"):
+        raise RefusedError(f"{where} is not of the type {kind}.", _SEE)
+    if isinstance(value, dict):
+        return _fitting_object(schema, value, where)
+    if isinstance(value, list):
+        if len(value) > schema.get("maxItems", math.inf):
+            raise RefusedError(f"{where} has more than {schema['maxItems']} entries.", "Send several requests.")
+        return [fits(schema["items"], part, f"an entry of {where}") for part in value]
+    if isinstance(value, str):
+        _check_text(schema, value, where)
+    elif isinstance(value, int | float):
+        low, high = schema.get("minimum", -math.inf), schema.get("maximum", math.inf)
+        if not low <= value <= high:
+            raise RefusedError(f"{where} is not between {low:g} and {high:g}.", _SEE)
+    return value
+
+
+def _check_text(schema: Schema, value: str, where: str) -> None:
+    if not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", math.inf):
+        raise RefusedError(f"{where} is too long or empty.", _SEE)
+    if "pattern" in schema and not re.fullmatch(schema["pattern"].strip("^$"), value):
+        raise RefusedError(f"{where} is {_short(value)}.", f"It must match {schema['pattern']}.")
+
+
+def _fitting_object(schema: Schema, value: Mapping[str, Any], where: str) -> dict[str, Any]:
+    properties, more = schema.get("properties", {}), schema.get("additionalProperties", True)
+    for name in schema.get("required", ()):
+        if name not in value:
+            raise RefusedError(f"{where} has no {name}.", _SEE)
+    found = {}
+    for name, part in value.items():
+        inner = properties.get(name, more)
+        if inner is False:
+            raise RefusedError(f"{where} has {_short(name)}.", f"Known are: {', '.join(sorted(properties))}.")
+        found[name] = fits(inner, part, _short(name)) if isinstance(inner, dict) else part
+    return found
+
+
+_SEE = "See /openapi.json."
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+}
+
+
 def parse(
     parameters: tuple[Parameter, ...], given: Mapping[str, str], also: frozenset[str] = frozenset()
 ) -> dict[str, Value]:
@@ -185,7 +264,6 @@ def parse(
     return {parameter.name: parameter.parse(given.get(parameter.name)) for parameter in parameters}
 
 
-Schema = dict[str, Any]
 _ERRORS = {
     "400": "The request is invalid.",
     "404": "Not found in this workspace.",
@@ -204,13 +282,17 @@ _ORDER_ERRORS = {
 _TEXT = r"[^\x00-\x1f]*"
 
 
-def document(views: Sequence[View], actions: Sequence[Action], version: str, *, token: bool) -> Schema:
+def document(
+    views: Sequence[View], actions: Sequence[Action], version: str, *, token: bool, calls: Sequence[JsonCall] = ()
+) -> Schema:
     """The whole document (OpenAPI 3.1). With ``token`` reading needs it, too; a change always does."""
     paths: dict[str, Schema] = {}
     for view in views:
         paths.setdefault(view.api, {})["get"] = _get(view)
     for action in actions:
         paths.setdefault(action.path, {})["post"] = _post(action)
+    for call in calls:
+        paths.setdefault(call.path, {})["post"] = _call(call)
     paths["/healthz"] = {"get": _check("Healthz", "Health: as /readyz, and a running crawl makes visits.")}
     paths["/readyz"] = {"get": _check("Readyz", "Readiness: the store is reachable, and the disk has space.")}
     said: Schema = {
@@ -313,7 +395,18 @@ def _post(action: Action) -> Schema:
     }
 
 
-def _answered(view: View) -> Schema:
+def _call(call: JsonCall) -> Schema:
+    return {
+        "operationId": "do" + _name(call.path),
+        "summary": call.summary,
+        "description": "Needs the bearer token.",
+        "security": [{"token": []}],
+        "requestBody": {"required": True, "content": {"application/json": {"schema": call.request}}},
+        "responses": {"200": _answered(call), **_refused(_ERRORS | _ORDER_ERRORS)},
+    }
+
+
+def _answered(view: View | JsonCall) -> Schema:
     schema: Schema = {"type": "object"}
     if view.keys:
         schema |= {

@@ -1,0 +1,1 @@
+"""The URLFrontier API of crawler-commons over gRPC, so that crawlers of others ask us what to fetch."""
