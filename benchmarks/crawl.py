@@ -3,6 +3,7 @@
 uv run --group bench python benchmarks/crawl.py                      all figures of the documentation, in five minutes
 uv run --group bench python benchmarks/crawl.py speed --fetches 6000
 uv run --group bench python benchmarks/crawl.py floor          what no rewriting of Python can avoid, part by part
+uv run --group bench python benchmarks/crawl.py shared --workers 4    on one PostgreSQL, its server counted
 uv run --group bench python benchmarks/crawl.py memory --fetches 1000000     an hour
 uv run --group bench python benchmarks/crawl.py polite --hosts 1000
 
@@ -15,15 +16,18 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import resource
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import crawl_floor
 import crawl_ours
@@ -32,6 +36,7 @@ from crawl_fits import measure_fits
 from crawl_ours import Job
 from crawl_web import Web, page_urls, small_document, web
 from figures import note, options_of
+from store_population import postgres_server
 
 HOSTS = 50
 PAGES = 200
@@ -40,6 +45,8 @@ PAGES_OF_MANY = 8
 """Of each host where it is not about many pages."""
 SETTLED = 8.0
 """Seconds after which a crawl has read the rules of all hosts."""
+SHARED_BUDGET = 600.0
+"""Visits per second of all workers that share a store together."""
 WARM_UP = 500
 """Pages that are not counted."""
 ROUNDS = 3
@@ -90,10 +97,12 @@ class Ours:
     folder: Path
     worker: str
     job: Job
+    location: str = ""
+    """Where the store is; by default in the folder."""
 
     def __call__(self, on_page: Callable[[], None]) -> None:
         """Crawl."""
-        crawl_ours.crawl(self.folder, self.worker, self.job, on_page)
+        crawl_ours.crawl(self.folder, self.worker, self.job, on_page, self.location)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +232,87 @@ def _together(urls: Sequence[str], stores: Sequence[int], seconds: float) -> lis
         return run(*(Ours(Path(folder) / str(store), f"worker-{n}", job) for n, store in enumerate(stores)))
 
 
+def measure_shared(place: Web, workers: int, fetches: int) -> None:
+    """One worker on a PostgreSQL store, then several, at the same budget: processor time of all their processes.
+
+    The server is counted apart and included. Pages are counted once each was visited twice: by then all workers have
+    their buckets and schedules. The budget is less than what one worker could do.
+    """
+    urls = page_urls(HOSTS, PAGES_OF_MANY, place.port)
+    costs: dict[int, list[tuple[float, float]]] = {1: [], workers: []}
+    for number in range(ROUNDS):
+        for many, found in costs.items():
+            with tempfile.TemporaryDirectory() as folder, postgres_server(Path(folder)) as address:
+                location = address % "postgres"
+                crawl_ours.seed(Path(folder), urls, location)
+                found.append(_shared(Path(folder), location, many, 2 * len(urls), fetches))
+            own, server = found[-1]
+            print(f"  round {number + 1}: workers {many}, {own:,.0f} + {server:,.0f} us a page", flush=True)
+    means = {many: np.mean(found, axis=0) for many, found in costs.items()}
+    one = float(means[1].sum())
+    for many, (own, server) in means.items():
+        print(
+            f"workers {many}: {own:,.0f} us a page, their server {server:,.0f}; {(own + server) / one:.2f} x in all, "
+            f"{own / means[1][0]:.2f} x workers, {server / means[1][1]:.2f} x server"
+        )
+    sizes = f"{ROUNDS} × {fetches:,} pages"
+    total = float(means[workers].sum())
+    note(f"{workers} workers on one PostgreSQL", total, "us a page", sizes, baseline=one, beside="one worker")
+
+
+def _shared(folder: Path, location: str, workers: int, first: int, fetches: int) -> tuple[float, float]:
+    """Microseconds of processor time a page after the first ones: of workers with subprocesses, and of the server."""
+    context = multiprocessing.get_context("spawn")
+    counted, started = context.Value("q", 0), []
+    for number in range(workers):
+        (folder / f"w{number}").mkdir()
+        crawler = Ours(folder / f"w{number}", f"worker-{number}", Job(budget=SHARED_BUDGET), location)
+        process = context.Process(target=_counting, args=(crawler, counted))
+        process.start()
+        started.append(process)
+    server = int((folder / "postgres" / "postmaster.pid").read_text(encoding="ascii").split()[0])
+    roots = [process.pid for process in started if process.pid is not None]
+
+    def reached(pages: int) -> tuple[int, float, float]:
+        while counted.value < pages:
+            time.sleep(0.1)
+            if not all(process.is_alive() for process in started):
+                sys.exit("A worker ended by itself.")
+        return counted.value, _of_trees(roots), _of_trees([server])
+
+    before = reached(first)
+    after = reached(before[0] + fetches)
+    for process in started:
+        process.kill()
+        process.join()
+    pages = after[0] - before[0]
+    return 1e6 * (after[1] - before[1]) / pages, 1e6 * (after[2] - before[2]) / pages
+
+
+def _counting(crawler: Crawler, counted: Any) -> None:  # noqa: ANN401 - a number that processes share
+    def page() -> None:
+        with counted.get_lock():
+            counted.value += 1
+
+    crawler(page)
+
+
+def _of_trees(roots: Sequence[int]) -> float:
+    """Processor seconds of these processes and all below them, also of those that have ended."""
+    spent, children, ticks = dict[int, float](), dict[int, list[int]](), os.sysconf("SC_CLK_TCK")
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended
+            fields = status.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            spent[int(status.parent.name)] = sum(map(int, fields[11:15])) / ticks
+            children.setdefault(int(fields[1]), []).append(int(status.parent.name))
+    total, waiting = 0.0, list(roots)
+    while waiting:
+        process = waiting.pop()
+        total += spent.get(process, 0.0)
+        waiting += children.get(process, [])
+    return total
+
+
 def measure_memory(fetches: int) -> None:
     """How much memory grows while pages are fetched again and again, few enough that all are known soon."""
     with tempfile.TemporaryDirectory() as folder, web(PAGES_OF_MANY) as place:
@@ -262,11 +352,12 @@ def measure_politeness(hosts: int, seconds: float, delay: float = 1.0) -> None:
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    kinds = ["all", "speed", "floor", "processes", "memory", "polite", "fits"]
+    kinds = ["all", "speed", "floor", "processes", "shared", "memory", "polite", "fits"]
     parser.add_argument("what", choices=kinds, nargs="?", default="all")
     parser.add_argument("--fetches", type=int, help="pages that each crawler fetches; 6,000, or 40,000 for memory")
     parser.add_argument("--hosts", type=int, default=1_000, help="for polite")
     parser.add_argument("--seconds", type=float, default=12.0, help="for processes and polite")
+    parser.add_argument("--workers", type=int, default=4, help="for shared")
     parser.add_argument("--pages", type=int, default=10_000, help="for fits")
     options = options_of(parser)
     if options.what == "fits":
@@ -279,6 +370,8 @@ def main() -> None:
             measure_floor(place, options.fetches or 6_000)
         if options.what in ("all", "processes"):
             measure_processes(place, options.seconds)
+        if options.what == "shared":
+            measure_shared(place, options.workers, options.fetches or 6_000)
         if options.what in ("all", "memory"):
             measure_memory(options.fetches or 40_000)
         if options.what in ("all", "polite"):

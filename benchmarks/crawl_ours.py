@@ -35,22 +35,24 @@ class Job:
     delay: float = 0.0
     """Seconds between two requests to a host."""
     concurrency: int = 64
+    budget: float = BUDGET
+    """Visits per second."""
 
 
-def seed(folder: Path, urls: Sequence[str]) -> None:
+def seed(folder: Path, urls: Sequence[str], location: str = "") -> None:
     """A store with these pages in it."""
-    with open_store(str(folder / "recrawl.db"), create=True) as store:
+    with open_store(location or str(folder / "recrawl.db"), create=True) as store:
         store.discover(urls, RealClock().now())
 
 
-def crawl(folder: Path, worker: str, job: Job, on_page: Callable[[], None]) -> None:
-    """Crawl the pages in the store again and again until the job is done."""
+def crawl(folder: Path, worker: str, job: Job, on_page: Callable[[], None], location: str = "") -> None:
+    """Crawl the pages in the store again and again until the job is done; the store is in the folder or elsewhere."""
     import uvloop
 
-    uvloop.run(_crawl(folder, worker, job, on_page))
+    uvloop.run(_crawl(folder, worker, job, on_page, location or str(folder / "recrawl.db")))
 
 
-async def _crawl(folder: Path, worker: str, job: Job, on_page: Callable[[], None]) -> None:
+async def _crawl(folder: Path, worker: str, job: Job, on_page: Callable[[], None], location: str) -> None:
     clock, left = RealClock(), job.fetches
 
     def told(visited: Sequence[VisitDone]) -> None:
@@ -63,17 +65,17 @@ async def _crawl(folder: Path, worker: str, job: Job, on_page: Callable[[], None
         if left <= 0:
             driver.stop()
 
-    with open_store(str(folder / "recrawl.db")) as store:
+    with open_store(location) as store:
         rules, standards = PolitenessRules(0.0, job.delay, job.delay, job.delay), ChangeCriteria(use_kernels=True)
         settings = WorkerSettings(
-            budget=BUDGET,
+            budget=job.budget,
             user_agent="benchmark/1.0 (+https://example.org/)",
             politeness=rules,
             pace=WorkerPace(concurrency=job.concurrency),
             classifier=ClassifierRules(standards),
             parsing=ParseLimits(),
         )
-        orders = RuntimeLimits(BUDGET, politeness=rules, concurrency=job.concurrency, standards=standards)
+        orders = RuntimeLimits(job.budget, politeness=rules, concurrency=job.concurrency, standards=standards)
         hosts = frozenset(host for url in store.urls(store.pages().id) if (host := host_of(url)))
         policy = ValuedPolicy(OBJECTIVES["archive"], shortest_interval=1.0)
         async with live_crawl(

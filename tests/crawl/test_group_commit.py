@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,10 +23,11 @@ from recrawl.crawl.clock import RealClock
 from recrawl.crawl.visit.scope import HostScope
 from recrawl.crawl.worker.crawl_assembly import WorkerSettings, live_crawl
 from recrawl.crawl.worker.crawl_worker import CrawlWorker, WorkerPace
+from recrawl.crawl.worker.group_commit import GroupCommit
 from recrawl.errors import DiskFullError
 from recrawl.formats.warc.warc_writer import WarcWriter
 from recrawl.schedule.policies.fixed_interval import FixedInterval
-from recrawl.schedule.politeness.host_politeness import PolitenessRules
+from recrawl.schedule.politeness.host_politeness import Politeness, PolitenessRules
 from recrawl.store.base import Store
 from recrawl.store.open import open_store
 
@@ -251,3 +253,14 @@ def test_a_run_that_is_cancelled_waits_for_what_is_written(tmp_path, monkeypatch
             assert len(here.asked) - len(visits) <= CONCURRENCY
 
     asyncio.run(crawl())
+
+
+def test_beside_other_workers_a_batch_collects_for_longer():
+    parts = dict.fromkeys(("lease_pool", "ready_queue", "sitemap_feed_poller", "log", "faults", "on_visits"))
+    group = GroupCommit(None, politeness=Politeness(PolitenessRules()), most=BATCH, linger=0.25, **parts)
+    visited = SimpleNamespace(target=SimpleNamespace(host=1), first=None, is_first=True, capture=None)
+    for workers, linger in ((1, 0.25), (3, 0.75), (9, 1.0), (1, 0.25)):
+        group.share(workers)
+        group.add(visited, 100.0)
+        assert (group.due, group.is_due(100.0)) == (100.0 + linger, False)
+        group.give_up()

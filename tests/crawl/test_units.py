@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from recrawl.crawl.control.price_exchange import Partition, share_of_unit
 from recrawl.crawl.control.worker_registry import SILENCE, RegisteredWorker, WorkerRegistry
 from recrawl.crawl.units import moved_pages
 from recrawl.crawl.units.unit_agent import DRAIN_TIME, UnitAgent, UnitTerms, leave_units, remove_unit
 from recrawl.crawl.units.unit_registry import registered_units, unit_buckets, unit_state
+from recrawl.crawl.worker.inline_fit import ScheduleFit
 from recrawl.errors import ConfigError
-from recrawl.model import NoiseCounts, Outcome, Validators, Verdict, Visits
+from recrawl.model import GammaBelief, NoiseCounts, Outcome, Validators, Verdict, Visits
+from recrawl.schedule.frontier.revisit_scheduler import NewPageQueue, RevisitScheduler
+from recrawl.schedule.policies.valued import ValuedPolicy
 from recrawl.store import unit_exchange
 from recrawl.store.open import open_store
 from recrawl.store.store_values import ClaimColumns, LearnedFacts, ValidatorCounts
 from recrawl.store.unit_exchange import open_coordination, open_unit_store
+from recrawl.time import DAY, HOUR
 from recrawl.urls import BUCKETS, bucket_of
 
 NOW = 1.7e9
@@ -344,3 +350,68 @@ def test_the_exchange_is_bounded(tmp_path, new_database, monkeypatch):
             alpha.step(now)
             beta.step(now)
         assert sorted(beta.wanted()) == sorted(foreign)
+
+
+def test_units_find_one_price_and_share_one_budget(tmp_path, new_database):
+    """Two units whose pages differ in worth: the price is that of one process, and the budget follows the demand."""
+    with two_units(tmp_path, new_database) as (alpha, beta), open_store(tmp_path / "whole.db", create=True) as whole:
+        settle(alpha, beta)
+        mine = alpha.buckets()
+        now, budget = NOW + HOUR, len(URLS) / 4 / DAY
+        urls = {
+            unit: [url for url in URLS if mine[bucket_of(url.split("/")[2])] == (unit is alpha)]
+            for unit in (alpha, beta)
+        }
+        for store, worth in ((alpha.store, 1.0), (beta.store, 6.0), (whole, 1.0)):
+            some = URLS if store is whole else urls[alpha if store is alpha.store else beta]
+            ids = store.discover(some, NOW - 1e6)
+            worths = (
+                np.where([url in urls[beta] for url in some], 6.0, 1.0) if store is whole else np.full(len(some), worth)
+            )
+            store.set_importance(ids, worths)
+            for number in range(6):
+                times = NOW - (6 - number) * DAY + np.arange(len(ids)) / 1e3
+                often = np.array([sum(map(ord, url)) % 3 for url in some]) > number % 3
+                verdict = np.where(often, Verdict.CHANGED, Verdict.UNCHANGED)
+                store.record(Visits.of(ids, times, outcome=Outcome.FETCHED, verdict=verdict), due=times + DAY)
+
+        def fitted(store, buckets, at):
+            prior = GammaBelief(np.full(1, 0.5), np.full(1, 3 * DAY))
+            policy = ValuedPolicy(
+                prior=lambda pages: GammaBelief(prior.a.repeat(len(pages)), prior.b.repeat(len(pages))), factors=()
+            )
+            scheduler = RevisitScheduler(policy, budget=budget, new_page_queue=NewPageQueue(0.5, HOUR))
+            fit, partition = ScheduleFit(store, scheduler, HOUR), Partition("w", buckets)
+            fit.fit(fit.catch_up(at, partition, adds=True), at)
+            return scheduler.policy.price
+
+        price = fitted(whole, np.arange(BUCKETS), now)
+        for _ in range(3):
+            found = []
+            for unit in (alpha, beta):
+                now += DRAIN_TIME
+                found.append(fitted(unit.store, np.flatnonzero(unit.buckets()), now))
+                for one in (alpha, beta):
+                    one.step(now)
+        assert found == pytest.approx([price, price], rel=2e-3)
+        shares = [share_of_unit(unit.store.demands(), int(unit.buckets().sum()), 0.0, now) for unit in (alpha, beta)]
+        assert sum(shares) == pytest.approx(1.0, rel=1e-3)
+        assert shares[1] > 1.3 * shares[0]
+        assert {said.partition for said in alpha.store.demands()} == {"w", "beta/w"}
+        beta.store.withdraw_partition("w")  # its worker ends: what it asked for counts until the next one publishes
+        for unit in (beta, alpha):
+            unit.step(now)
+        assert {said.partition for said in alpha.store.demands()} == {"w", "beta/w"}
+        beta.store.publish_demand(replace(beta.store.demands()[0], partition="v", time=now))
+        beta.agent.close()
+        (tmp_path / "shared.db").rename(tmp_path / "away.db")
+        alpha.agent.close()
+        alpha.step(now)
+        assert fitted(alpha.store, np.flatnonzero(alpha.buckets()), now + DRAIN_TIME) == pytest.approx(price, rel=2e-3)
+        (tmp_path / "away.db").rename(tmp_path / "shared.db")
+        for unit in (beta, alpha, beta, alpha):
+            unit.step(now)
+        assert {said.partition for said in alpha.store.demands()} == {"w", "beta/v"}
+        remove_unit(alpha.terms.coordination, "beta", now + 10 * SILENCE)
+        alpha.step(now + 10 * SILENCE)
+        assert {said.partition for said in alpha.store.demands()} == {"w"}

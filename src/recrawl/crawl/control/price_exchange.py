@@ -12,6 +12,9 @@ Rules of this file:
 3. While nothing is known of the others, the last price holds: that of this partition, or the latest of another one. The
    token bucket of the budget caps the visits whatever the price is.
 4. Buckets whose owner has not published yet, or that two count while they move, are corrected for by their number.
+   A partition that published that it has no pages asks for nothing.
+5. Partitions of other units have a name with :data:`FOREIGN` in it: the agent of the unit copies them into its store
+   (``crawl.units.unit_demand``). They count as all others do.
 """
 
 from __future__ import annotations
@@ -35,6 +38,10 @@ FRESH = 2 * DAY
 """Seconds for which a published curve counts in full: every worker fits at least once a day."""
 HALF_LIFE = DAY
 """Seconds in which the weight of an older curve halves."""
+FOREIGN = "/"
+"""Between unit and worker in the name of a partition of another unit."""
+_BY_BUCKETS = 0.1
+"""Part of the budget of all units that is shared by the number of their buckets, whatever they ask for."""
 _APART = 0.02
 """Relative difference of two prices from which on a partition fits again."""
 
@@ -76,18 +83,19 @@ class PriceExchange:
         elsewhere = Elsewhere(others, len(partition.buckets), self._last, now)
         scheduler.fit(now, None if partition.is_whole else elsewhere)
         self._last = scheduler.policy.price
-        curve = elsewhere.curve
+        curve, known = elsewhere.curve, len(scheduler.policy)
+        share = 1.0 if partition.is_whole else elsewhere.share_of(known)
         self._coordination.publish_demand(
             PartitionDemand(
                 partition.name,
                 now,
                 len(partition.buckets),
-                len(scheduler.policy),
+                known,
                 scheduler.waiting,
                 _positive(self._last),
-                scheduler.budget if curve is None else curve.at(self._last or 0.0),
+                (scheduler.budget * share if known else 0.0) if curve is None else curve.at(self._last or 0.0),
                 0.0 if curve is None else curve.least,
-                math.inf if curve is None else curve.most,
+                (math.inf if known else 0.0) if curve is None else curve.most,
                 np.empty(0) if curve is None else curve.price,
                 np.empty(0) if curve is None else curve.asked,
             )
@@ -102,6 +110,13 @@ class PriceExchange:
             said.partition != self._worker and said.time > scheduler.fitted_at and _differs(said.price, price)
             for said in self._coordination.demands()
         )
+
+    def share_of_unit(self, buckets: int, new_pages: float, now: float) -> float:
+        """The share of one unit, which owns so many buckets, of the budget of all units.
+
+        ``new_pages`` is the part of the budget for pages without a visit, in visits per second.
+        """
+        return share_of_unit(self._coordination.demands(), buckets, new_pages, now)
 
 
 class Elsewhere:
@@ -124,7 +139,7 @@ class Elsewhere:
         If the others published nothing yet, the last price holds; if there is none, they may want as much as we do.
         """
         if not isinstance(policy, PricedPolicy):
-            policy.fit(budget * self._share_of(len(policy)), now)
+            policy.fit(budget * self.share_of(len(policy)), now)
             return
         if not len(policy):
             return
@@ -147,7 +162,7 @@ class Elsewhere:
 
     def _curves(self) -> list[DemandCurve]:
         """The curves of the others, by their age and as if they had all buckets but ours."""
-        known = [said for said in self._others if len(said.prices)]
+        known = [said for said in self._others if len(said.prices) or not said.pages]
         covered = sum(said.buckets for said in known)
         scale = (BUCKETS - self._buckets) / covered if covered else 0.0
         return [
@@ -162,11 +177,43 @@ class Elsewhere:
         told = [(said.time, said.price) for said in self._others if said.price is not None]
         return max(told)[1] if told else None
 
-    def _share_of(self, pages: int) -> float:
+    def share_of(self, pages: int) -> float:
         """Our share of all pages; by buckets if nothing is known of the others."""
         if not self._others:
             return self._buckets / BUCKETS
         return pages / max(pages + sum(said.pages for said in self._others), 1)
+
+
+def share_of_unit(demands: Sequence[PartitionDemand], buckets: int, new_pages: float, now: float) -> float:
+    """The share of a unit of the budget of all units: what its partitions ask for, of what all of them ask for.
+
+    Without knowledge of the others, and for a small part of the budget in any case, its share of the buckets counts:
+    so a unit whose pages were unknown until now can visit some of them. The shares of all units add up to 1.
+
+    >>> ours, theirs = (
+    ...     PartitionDemand(name, 0.0, 512, 9, 0, 1.0, asked, 0.0, 9.0, np.empty(0), np.empty(0))
+    ...     for name, asked in (("w", 3.0), ("b/w", 1.0))
+    ... )
+    >>> share_of_unit([ours], 512, 0.0, 0.0), round(share_of_unit([ours, theirs], 512, 0.0, 0.0), 6)
+    (0.5, 0.725)
+    """
+    by_buckets = max(buckets, 1) / BUCKETS
+    others = [said for said in demands if FOREIGN in said.partition]
+    own = [said for said in demands if FOREIGN not in said.partition]
+    covered = sum(said.buckets for said in others)
+    if not own or (not covered and buckets < BUCKETS):
+        return by_buckets
+    waiting = sum(said.waiting for said in demands)
+    taken = min(new_pages, waiting / DAY)
+
+    def wanted(some: Sequence[PartitionDemand]) -> float:
+        asked = sum(weight_of(now - said.time) * said.asked_for for said in some)
+        return asked + (taken * sum(said.waiting for said in some) / waiting if waiting else 0.0)
+
+    mine, theirs = wanted(own), wanted(others) * ((BUCKETS - buckets) / covered if covered else 0.0)
+    if not mine + theirs:
+        return by_buckets
+    return (1.0 - _BY_BUCKETS) * mine / (mine + theirs) + _BY_BUCKETS * by_buckets
 
 
 def weight_of(age: float) -> float:

@@ -34,6 +34,8 @@ _FIT_AFTER_MOVE = 2 * REPORT_EVERY
 """Least seconds between two fits of which the second is made because buckets moved."""
 _EXCHANGE_EVERY = MINUTE
 """Least seconds between two fits of which the second is made because others found another price."""
+_SHARE_APART = 0.05
+"""Relative change of the share of a unit from which on its part of the budget is computed again."""
 _A_WHILE = 2 * REPORT_EVERY
 """Seconds after which a budget that allows no visit counts as spent."""
 
@@ -239,6 +241,8 @@ class StoreRunControl:
         """CPU seconds of this process and seconds of parsing when the run started."""
         self._unit_buckets: BoolArray | None = unit_buckets({}) if in_unit else None
         """The buckets of this unit, if there are several units."""
+        self._share = 1.0
+        """The share of this unit of the budget of all units."""
         self._is_known = False
         """Whether the other workers can know of this one."""
         self._exchange = exchange
@@ -287,7 +291,9 @@ class StoreRunControl:
         self._is_known = False
         self._began_with = (time.process_time(), self._parsed())
         self._controls.read_at = -math.inf
-        self._budget.set(self._orders.budget, self._orders.burst, now)
+        if self._unit_buckets is not None:
+            self._share = self._share_of_unit(unit_buckets(self._hosts.controls()), now)
+        self._budget.set(self._orders.budget * self._share, self._orders.burst, now)
 
     def partition(self, now: float) -> Partition:
         """The pages of the buckets of this worker; before it has joined, of those that it will have."""
@@ -313,10 +319,26 @@ class StoreRunControl:
             self._free_dead(now)
             self._budget.share(self._registry.others, load.uncounted, now, new=not self._is_known)
             self._is_known = True
+            self._share_between_units(now)
             changed |= self._balance(now)
             self._fit_if_moved(now)
         self.buckets.hand_over(now)
         return changed
+
+    def _share_between_units(self, now: float) -> None:
+        """Follow the share of this unit of the budget of all units."""
+        if self._unit_buckets is None:
+            return
+        share = self._share_of_unit(self._unit_buckets, now)
+        if abs(share - self._share) > _SHARE_APART * self._share:
+            self._share = share
+            self._budget.set(self._orders.budget * share, self._orders.burst, now)
+
+    def _share_of_unit(self, buckets: BoolArray, now: float) -> float:
+        if self._exchange is None:
+            return 1.0
+        new_pages = self._orders.discovery_share * self._orders.budget
+        return self._exchange.share_of_unit(int(buckets.sum()), new_pages, now)
 
     def _fit_if_moved(self, now: float) -> None:
         """Make a fit due if our buckets moved and have come to rest, or if others found another price."""
@@ -327,7 +349,8 @@ class StoreRunControl:
         if not np.array_equal(self._seen, self._fitted):
             outdated = since >= _FIT_AFTER_MOVE and np.array_equal(before, self._seen)
         else:
-            outdated = since >= _EXCHANGE_EVERY and self.workers > 1 and self._exchange.is_outdated(self._scheduler)
+            shared = self.workers > 1 or self._unit_buckets is not None
+            outdated = since >= _EXCHANGE_EVERY and shared and self._exchange.is_outdated(self._scheduler)
         if outdated:
             self._scheduler.fit_again()
 
@@ -431,7 +454,7 @@ class StoreRunControl:
             orders.burst,
             orders.discovery_share,
         ):
-            self._budget.set(orders.budget, orders.burst, now)
+            self._budget.set(orders.budget * self._share, orders.burst, now)
             self._scheduler.change_budget(orders.budget, discovery_share=orders.discovery_share, burst=orders.burst)
             self._report_at = -math.inf
         if before.standards != orders.standards:

@@ -5,8 +5,8 @@ two act at once: each step is a transaction, or can be repeated.
 
 A step, in this order:
 
-1. Report to the registry, and compute the assignment of buckets: the same in every unit
-   (:func:`recrawl.schedule.frontier.bucket_assignment.assign_units`).
+1. Report to the registry, exchange demand (``unit_demand``), and compute the assignment of buckets: the same in every
+   unit (:func:`recrawl.schedule.frontier.bucket_assignment.assign_units`).
 2. Claim buckets that nobody owns; name the heirs of those that another unit should own.
 3. Take pages that other units sent.
 4. Write into the unit's own store which buckets are its workers' to own, new ones once all their pages are here. They
@@ -32,6 +32,7 @@ import numpy as np
 from recrawl.crawl.control.bucket_owner import ELSEWHERE
 from recrawl.crawl.control.worker_registry import REPORT_EVERY, RegisteredWorker, is_alive, registered_workers
 from recrawl.crawl.units import moved_pages
+from recrawl.crawl.units.unit_demand import exchange_demand, withdraw_demand
 from recrawl.crawl.units.unit_registry import (
     REGISTERED,
     STATE,
@@ -149,6 +150,7 @@ class UnitAgent:
         """Remove the unit from the registry."""
         shared, _ = self._coordination(create=False)
         shared.set_control(REGISTERED + self._terms.name, None, now)
+        withdraw_demand(shared, self._terms.name)
 
     def _acts(self, workers: list[RegisteredWorker]) -> bool:
         """Whether this agent acts for the unit: no other worker started before its own."""
@@ -173,6 +175,7 @@ class UnitAgent:
         mine = self._report(units.get(name), before, workers, time, leaving=leaving)
         shared.set_control(REGISTERED + name, as_control(mine), time)
         units[name] = mine
+        exchange_demand(self._store, shared, name, units, time - now)
         rows = _balanced(shared, name, units, time)
         owned = np.array([owner == name for owner in rows.owner], np.bool_)
         moving = owned & np.array([heir is not None for heir in rows.heir], np.bool_)
@@ -373,3 +376,4 @@ def remove_unit(coordination: str, unit: str, now: float) -> None:
         if known.is_alive(now if time is None else time):
             raise ConfigError(f"The unit {unit!r} is alive.", "Stop it, and run recrawl leave in its workspace.")
         shared.set_control(REGISTERED + unit, None, now)
+        withdraw_demand(shared, unit)

@@ -545,7 +545,8 @@ class Recorder:
             when = newly_stated(visited.judgement.validators, known.validators if known else None)
             if when is not None and not visited.sign.restless and self._classifier.trusts_dates(visited.target.host):
                 said.append((visited.visit.page, visited.visit.time, when))
-        self._store.add_claims(last_modified_claims(said))
+        if said:
+            self._store.add_claims(last_modified_claims(said))
 
 
 def announce(store: PageTable, scheduler: RevisitScheduler, page: IntArray, time: FloatArray) -> tuple[IntArray, bool]:

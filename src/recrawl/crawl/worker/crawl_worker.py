@@ -134,7 +134,8 @@ class WorkerPace:
     batch: int = 256
     """Maximum visits per transaction."""
     linger: float = 0.25
-    """Seconds that a visit waits for others to be committed with, while requests are under way."""
+    """Seconds that a visit waits for others to be committed with, while requests are under way. Times the number of
+    workers on the store, up to a second."""
     longest_visit: float = 30 * MINUTE
     """Seconds after which a visit is cancelled. Reading robots.txt with all its redirects takes less."""
     poll: float = 60.0
@@ -576,6 +577,7 @@ class CrawlWorker:
             if self._run_control.update(now, self.load()):
                 self._return_pages(now)
             self._visitor.share(self._run_control.workers)
+            self._group_commit.share(self._run_control.workers)
             if self._run_control.was_silent:
                 self._lease_pool.check_soon()
             self._no_controls_before = -math.inf

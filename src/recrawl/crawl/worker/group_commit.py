@@ -31,6 +31,8 @@ from recrawl.model import ANSWERED, Outcome, Verdict, Visits
 from recrawl.schedule.politeness.host_politeness import Politeness
 
 LEASE_LOST = "visit recorded without a verdict, lease lost"
+_LONGEST_LINGER = 1.0
+"""Seconds that a visit waits for others at most, however many workers there are."""
 _HEAVY = 32 * 1024 * 1024
 """Bytes of responses from which on visits are committed at once."""
 
@@ -65,7 +67,7 @@ class GroupCommit:
         linger: float,
         aside: Executor | None = None,
     ) -> None:
-        """A visit waits for ``linger`` seconds, or until ``most`` visits wait.
+        """A visit waits for ``linger`` seconds (longer beside other workers: :meth:`share`), or until ``most`` wait.
 
         ``aside`` is an executor whose thread waits for the disk while the crawl continues; without it the crawl waits.
         """
@@ -78,7 +80,7 @@ class GroupCommit:
         self._faults = faults
         self._on_visits = on_visits
         self._most = most
-        self._linger = linger
+        self._linger = self._shortest_linger = linger
         self._aside = aside
         self._waiting: list[VisitDone] = []
         """In the order in which they are recorded."""
@@ -115,6 +117,13 @@ class GroupCommit:
     def writing(self) -> asyncio.Task[None] | None:
         """A task that ends when the batch being written can go on, or is acknowledged."""
         return self._written.over if self._written else None
+
+    def share(self, workers: int) -> None:
+        """Let batches collect for longer beside other workers on the store: each makes a part of the visits.
+
+        So all workers together commit about as often as one alone, and batches stay as large.
+        """
+        self._linger = min(self._shortest_linger * workers, max(_LONGEST_LINGER, self._shortest_linger))
 
     def is_due(self, now: float) -> bool:
         """Whether visits have waited long enough, or are numerous enough."""
