@@ -257,10 +257,9 @@ def test_a_run_that_is_cancelled_waits_for_what_is_written(tmp_path, monkeypatch
 
 def test_beside_other_workers_a_batch_collects_for_longer():
     parts = dict.fromkeys(("lease_pool", "ready_queue", "sitemap_feed_poller", "log", "faults", "on_visits"))
-    group = GroupCommit(None, politeness=Politeness(PolitenessRules()), most=BATCH, linger=0.25, **parts)
-    visited = SimpleNamespace(target=SimpleNamespace(host=1), first=None, is_first=True, capture=None)
+    visited = SimpleNamespace(target=SimpleNamespace(host=1), first=None, capture=None)
     for workers, linger in ((1, 0.25), (3, 0.75), (9, 1.0), (1, 0.25)):
+        group = GroupCommit(None, politeness=Politeness(PolitenessRules()), most=BATCH, linger=0.25, **parts)
         group.share(workers)
         group.add(visited, 100.0)
         assert (group.due, group.is_due(100.0)) == (100.0 + linger, False)
-        group.give_up()

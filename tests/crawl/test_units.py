@@ -8,9 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from recrawl.app.status import unit_facts
 from recrawl.crawl.control.price_exchange import Partition, share_of_unit
 from recrawl.crawl.control.worker_registry import SILENCE, RegisteredWorker, WorkerRegistry
 from recrawl.crawl.units import moved_pages
+from recrawl.crawl.units.stand_in import STAND_IN_AFTER
 from recrawl.crawl.units.unit_agent import DRAIN_TIME, UnitAgent, UnitTerms, leave_units, remove_unit
 from recrawl.crawl.units.unit_registry import registered_units, unit_buckets, unit_state
 from recrawl.crawl.worker.inline_fit import ScheduleFit
@@ -33,9 +35,9 @@ URLS = [f"http://{host}/{page}" for host in HOSTS for page in range(3)]
 class Unit:
     """A unit with its store, without workers: time is what the test says."""
 
-    def __init__(self, name, location, coordination):
+    def __init__(self, name, location, coordination, **terms):
         open_store(location, create=True).close()
-        self.terms = UnitTerms(name, str(coordination), str(location))
+        self.terms = UnitTerms(name, str(coordination), str(location), **terms)
         self.store, outgoing = open_unit_store(location)
         self.agent = UnitAgent(self.terms, self.store, outgoing)
 
@@ -52,12 +54,12 @@ class Unit:
 
 
 @contextmanager
-def two_units(tmp_path, new_database):
+def two_units(tmp_path, new_database, **terms):
     """One in SQLite, the other in PostgreSQL."""
     with ExitStack() as stack:
         made = []
         for name, location in (("alpha", tmp_path / "alpha.db"), ("beta", new_database())):
-            unit = Unit(name, location, tmp_path / "shared.db")
+            unit = Unit(name, location, tmp_path / "shared.db", **terms)
             stack.callback(unit.store.close)
             stack.callback(unit.agent.close)
             made.append(unit)
@@ -415,3 +417,69 @@ def test_units_find_one_price_and_share_one_budget(tmp_path, new_database):
         remove_unit(alpha.terms.coordination, "beta", now + 10 * SILENCE)
         alpha.step(now + 10 * SILENCE)
         assert {said.partition for said in alpha.store.demands()} == {"w"}
+
+
+def buckets_in(urls):
+    return np.isin(np.arange(BUCKETS), [bucket_of(url.split("/")[2]) for url in urls])
+
+
+def test_another_unit_stands_in_for_pages_that_matter(tmp_path, new_database):
+    """The unit that owns a page is silent: the page goes on to be visited, and comes home with all visits."""
+    with two_units(tmp_path, new_database, stand_in_from=2.0) as (alpha, beta):
+        settle(alpha, beta)
+        theirs = beta.buckets()
+        urls = [url for url in URLS if theirs[bucket_of(url.split("/")[2])]]
+        ids = learn(beta.store, urls)
+        matter = urls[::5]
+        beta.store.set_importance(ids[::5], np.full(len(matter), 3.0))
+        before = {url: known_of(beta.store, url) for url in matter}
+        now = settle(alpha, beta, start=NOW + 1000.0)
+        assert alpha.wanted() == []
+        settle(alpha, start=now)  # for two minutes: an owner that restarts is not replaced
+        assert alpha.wanted() == []
+        now = settle(alpha, start=now + STAND_IN_AFTER)
+        assert sorted(alpha.wanted()) == sorted(matter)
+        assert {url: known_of(alpha.store, url) for url in matter} == before
+        assert (alpha.buckets() == (~theirs | buckets_in(matter))).all()
+        assert unit_facts(alpha.store.controls(), now).standing_in == buckets_in(matter).sum()
+        with open_store(tmp_path / "shared.db") as shared:
+            assert (registered_units(shared.controls())["alpha"].stands_in_for() == buckets_in(matter)).all()
+        for url in matter:  # it visits them
+            page = np.array([alpha.store.find(url).id])
+            made = Visits.of(page, np.array([now]), verdict=Verdict.CHANGED)
+            alpha.store.record(made, due=np.array([now + DAY]), validators=[Validators(etag='"new"')])
+        beta.step(now)  # it is back, and leaves these hosts alone until all pages are home
+        assert (beta.buckets() == (theirs & ~buckets_in(matter))).all()
+        now = settle(alpha, beta, start=now)
+        assert alpha.wanted() == []
+        assert (alpha.buckets() == ~theirs).all()
+        assert (beta.buckets() == theirs).all()
+        assert sorted(beta.wanted()) == sorted(urls)
+        for url in matter:
+            page = np.array([beta.store.find(url).id])
+            assert len(beta.store.visits(pages=page)) == 5
+            assert beta.store.validators(page)[0].etag == '"new"'
+        assert beta.store.counts(now).visits == 4 * len(urls) + len(matter)
+
+
+def test_a_stand_in_that_dies_too_and_a_page_that_matters_no_more(tmp_path, new_database):
+    with two_units(tmp_path, new_database, stand_in_from=1.0) as (alpha, beta):
+        settle(alpha, beta)
+        theirs = beta.buckets()
+        urls = [url for url in URLS if theirs[bucket_of(url.split("/")[2])]]
+        ids = learn(beta.store, urls)
+        now = settle(alpha, beta, start=NOW + 1000.0)
+        beta.store.set_importance(ids, np.full(len(ids), 0.5))
+        now = settle(alpha, beta, start=now)
+        now = settle(alpha, start=now + STAND_IN_AFTER)
+        assert alpha.wanted() == []  # the copies were taken back
+        beta.store.set_importance(ids, np.full(len(ids), 1.5))
+        now = settle(alpha, beta, start=now)
+        now = settle(alpha, start=now + STAND_IN_AFTER)
+        assert sorted(alpha.wanted()) == sorted(urls)
+        now = settle(beta, start=now + SILENCE)  # the stand-in is dead: the owner goes on without it
+        assert (beta.buckets() == theirs).all()
+        settle(beta, alpha, start=now)
+        assert alpha.wanted() == []
+        assert sorted(beta.wanted()) == sorted(urls)
+        assert (alpha.buckets() ^ beta.buckets()).all()

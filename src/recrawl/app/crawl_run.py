@@ -327,7 +327,8 @@ class CrawlRun:
                 monitoring.visited(visited)
 
             if terms := unit_terms(place):
-                serving.enter_context(UnitThread(terms, self._worker, clock.now, start.tell_unit))
+                unit = serving.enter_context(UnitThread(terms, self._worker, clock.now, start.tell_unit))
+                await in_thread(unit.wait)
             ready = serving.enter_context(self._show.getting_ready())
             scope = await in_thread(partial(_scope, store, place, clock.now()))
             await in_thread(

@@ -21,7 +21,13 @@ from recrawl.app.display import shown_size
 from recrawl.app.workspace.settings import ScheduleSettings
 from recrawl.crawl.control.runtime_limits import is_paused, limits
 from recrawl.crawl.control.worker_registry import RegisteredWorker, is_alive, live_workers, registered_workers
-from recrawl.crawl.units.unit_registry import RegisteredUnit, registered_units, unit_buckets, unit_state
+from recrawl.crawl.units.unit_registry import (
+    RegisteredUnit,
+    registered_units,
+    unit_buckets,
+    unit_state,
+    unpacked_buckets,
+)
 from recrawl.crawl.visit.visitor import NO_ROBOTS, REFUSED_BY_ROBOTS
 from recrawl.detect.validator_trust import is_believed
 from recrawl.errors import ConfigError, counted
@@ -172,6 +178,8 @@ class UnitFacts:
     """Seconds since the coordination database was last reached."""
     error: str
     """Why it cannot be reached; empty if it can."""
+    standing_in: int = 0
+    """Buckets of silent units in which it visits important pages; part of the former."""
 
 
 def unit_facts(told: Mapping[str, str], now: float) -> UnitFacts | None:
@@ -180,7 +188,8 @@ def unit_facts(told: Mapping[str, str], now: float) -> UnitFacts | None:
     if state is None:
         return None
     buckets = int(unit_buckets(told).sum())
-    return UnitFacts(state.unit, buckets, state.outbox, max(now - state.at, 0.0), state.error)
+    stands_in = int(unpacked_buckets(state.standing_in).sum())
+    return UnitFacts(state.unit, buckets, state.outbox, max(now - state.at, 0.0), state.error, stands_in)
 
 
 def unit_columns(place: Workspace, limit: int, now: float) -> tuple[Columns, str]:
@@ -208,6 +217,7 @@ def unit_columns(place: Workspace, limit: int, now: float) -> tuple[Columns, str
         "state": [_state_of(one, time) for one in some],
         "buckets": [owned[one.unit] for one in some],
         "moving": [moving[one.unit] for one in some],
+        "standing_in": [int(one.stands_in_for().sum()) for one in some],
         "workers": [one.workers for one in some],
         "capacity": [one.capacity or math.nan for one in some],
         "visits_per_second": [one.visits_per_second for one in some],
@@ -382,6 +392,8 @@ def _unit(unit: UnitFacts | None) -> list[tuple[str, str]]:
     if unit is None:
         return []
     told = f"{unit.unit}: {unit.buckets:,} of {BUCKETS:,} buckets, {counted(unit.outbox, 'page')} to send to others"
+    if unit.standing_in:
+        told += f"; stands in for a silent unit in {counted(unit.standing_in, 'bucket')}"
     away = f"; without coordination for {format_duration(unit.since_contact)}: {unit.error}" if unit.error else ""
     return [("unit", told + away)]
 

@@ -635,6 +635,12 @@ class UnitSettings:
         "workspace, or a PostgreSQL URL. Never the store of a unit.",
     )
     address: str = _setting("", TEXT, "URL of this unit's server (recrawl serve), shown to the other units.")
+    stand_in_from: float = _setting(
+        0.0,
+        NUMBER,
+        "Importance from which on another unit visits a page while its own unit is silent for more than five minutes. "
+        "0 for no page.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -261,6 +261,7 @@ def unit_terms(place: Workspace) -> UnitTerms | None:
         store=place.store,
         address=settings.units.address,
         budget=settings.schedule.budget / DAY,
+        stand_in_from=settings.units.stand_in_from,
     )
 
 

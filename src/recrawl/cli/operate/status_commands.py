@@ -169,7 +169,8 @@ def listing(  # noqa: C901, PLR0912, PLR0913 - one argument an option, one case 
 
     units: the units of the crawl, from the coordination database: their buckets and how many of them move, their
     workers, their measured capacity in visits per CPU second, and CPU and parse seconds per visit. waiting counts pages
-    that others sent to the unit, outbox those that it has to send.
+    that others sent to the unit, outbox those that it has to send. standing_in counts the buckets of silent units in
+    which it visits important pages.
     """
     from recrawl.app.display import rows_of
     from recrawl.app.rates.belief_table import host_id

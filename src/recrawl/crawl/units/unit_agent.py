@@ -16,6 +16,9 @@ A step, in this order:
 6. Hand over moving buckets of which every page was sent. Only now may workers of the other unit visit their hosts, so
    no host is visited by two units at once.
 
+Beside that it keeps copies of its important pages for the time when it is silent, and stands in for units that are
+(``stand_in``).
+
 If the coordination database is away, the last assignment holds, and pages for other units wait in the store.
 """
 
@@ -32,6 +35,7 @@ import numpy as np
 from recrawl.crawl.control.bucket_owner import ELSEWHERE
 from recrawl.crawl.control.worker_registry import REPORT_EVERY, RegisteredWorker, is_alive, registered_workers
 from recrawl.crawl.units import moved_pages
+from recrawl.crawl.units.stand_in import Copier, orphaned, stood_in, take_copies
 from recrawl.crawl.units.unit_demand import exchange_demand, withdraw_demand
 from recrawl.crawl.units.unit_registry import (
     REGISTERED,
@@ -45,6 +49,7 @@ from recrawl.crawl.units.unit_registry import (
     packed_buckets,
     registered_units,
     unit_state,
+    unpacked_buckets,
 )
 from recrawl.errors import ConfigError, RecrawlError, StoreError
 from recrawl.model import BoolArray, IntArray
@@ -69,7 +74,7 @@ _BATCHES = 20
 _STEP_EVERY = REPORT_EVERY / 2
 """Seconds between two steps."""
 _LAST_STEP = 5.0
-"""Seconds to wait for a step under way at the end."""
+"""Seconds to wait for the first step at the start, and for a step under way at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,8 @@ class UnitTerms:
     """URL of its server."""
     budget: float = 0.0
     """Visits per second."""
+    stand_in_from: float = 0.0
+    """Importance of pages that other units visit while this one is silent; 0 for none."""
 
 
 class UnitAgent:
@@ -97,6 +104,7 @@ class UnitAgent:
         self._outgoing = outgoing
         self._worker = worker
         self._opened: tuple[Store, UnitExchange] | None = None
+        self._copier = Copier(store, terms.stand_in_from)
         self.sent = 0
         """Pages sent to other units by this agent."""
         self.taken = 0
@@ -179,19 +187,53 @@ class UnitAgent:
         rows = _balanced(shared, name, units, time)
         owned = np.array([owner == name for owner in rows.owner], np.bool_)
         moving = owned & np.array([heir is not None for heir in rows.heir], np.bool_)
-        mine_now = owned & ~moving
+        stood = unpacked_buckets(before.standing_in)
+        elsewhere = stood_in(units, name, time, stood)
+        mine_now = owned & ~moving & ~elsewhere
         self._receive(exchange, mine_now)
         # Workers load the history of a bucket when they get it: its pages have to be here by then.
         late = mine_now & ~own_buckets(before) & (exchange.waiting().rows > 0)
-        state = replace(before, buckets=packed_buckets(mine_now & ~late), at=now, error="")
+        visited = self._stand_in(shared, rows, units, stood, ~elsewhere, time) & ~owned
+        stood = (stood | visited) & ~owned
+        if _text_of(stood) != mine.standing_in:  # others have to know before a worker visits a host
+            mine = replace(mine, standing_in=_text_of(stood))
+            shared.set_control(REGISTERED + name, as_control(mine), time)
+        buckets = packed_buckets(mine_now & ~late | visited)
+        state = replace(before, buckets=buckets, at=now, error="", standing_in=mine.standing_in)
         state = self._write(state, before, now)
         free = self._drained(now)
-        others = np.array([owner not in {None, name} for owner in rows.owner], np.bool_)
+        others = np.array([owner not in {None, name} for owner in rows.owner], np.bool_) & ~visited
         leaves = moving & (time - rows.since >= (DRAIN_TIME if workers else 0.0))
         self._send(exchange, free & (others | leaves), time)
         left = self._outgoing.count(np.flatnonzero(others | moving))
         exchange.hand_over(name, np.flatnonzero(leaves & free & (left == 0)), time)
+        home = stood & ~visited & free & (left == 0)
+        if home.any():
+            state = self._write(replace(state, standing_in=_text_of(stood & ~home)), state, now)
+        self._copier.step(shared, mine_now & ~late, time)
         return self._write(replace(state, outbox=int(left.sum())), state, now)
+
+    def _stand_in(  # noqa: PLR0913, PLR0917 - what decides
+        self,
+        shared: Store,
+        rows: BucketRows,
+        units: dict[str, RegisteredUnit],
+        stood: BoolArray,
+        possible: BoolArray,
+        time: float,
+    ) -> BoolArray:
+        """The buckets of silent units in which this one visits important pages; new ones once their pages are here."""
+        wanted = orphaned(rows.owner, units, time) & possible
+        if not wanted.any():
+            return wanted
+        names = sorted(units)
+        capacity = capacities(units[one] for one in names)
+        alive = np.array([units[one].is_alive(time) for one in names], np.bool_)
+        ours = assign_units(names, np.where(alive, capacity, 0.0)) == names.index(self._terms.name)
+        wanted &= ours | stood
+        for bucket in np.flatnonzero(wanted & ~stood).tolist():
+            wanted[bucket] = take_copies(self._store, shared, bucket)
+        return wanted
 
     def _report(
         self,
@@ -223,6 +265,7 @@ class UnitAgent:
             price=next((one.price for one in workers if one.price is not None), None),
             budget=self._terms.budget,
             leaving=leaving,
+            standing_in=state.standing_in,
         )
 
     def _write(self, state: UnitState, before: UnitState, now: float) -> UnitState:
@@ -264,6 +307,10 @@ class UnitAgent:
         return self._opened
 
 
+def _text_of(stood: BoolArray) -> str:
+    return packed_buckets(stood) if stood.any() else ""
+
+
 def _balanced(shared: Store, name: str, units: dict[str, RegisteredUnit], time: float) -> BucketRows:
     """Claim and plan what the assignment demands of a unit; return the buckets after that."""
     rows, names = shared.buckets(), sorted(units)
@@ -300,7 +347,7 @@ class UnitThread:
     def __init__(self, terms: UnitTerms, worker: str, now: Callable[[], float], report: Callable[[str], None]) -> None:
         """``report`` receives an error, or an empty text once it is over; it is called in the thread."""
         self._terms, self._worker, self._now, self._report = terms, worker, now, report
-        self._stop = threading.Event()
+        self._stop, self._acted = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name="recrawl-unit")
 
     def __enter__(self) -> Self:
@@ -310,6 +357,10 @@ class UnitThread:
     def __exit__(self, *_error: object) -> None:
         self._stop.set()
         self._thread.join(_LAST_STEP)
+
+    def wait(self) -> None:
+        """Wait for the first step, a few seconds at most: by then others may have visited hosts of the unit."""
+        self._acted.wait(_LAST_STEP)
 
     def _run(self) -> None:
         said = ""
@@ -321,6 +372,7 @@ class UnitThread:
                     try:
                         while not self._stop.is_set():
                             state = agent.step(self._now())
+                            self._acted.set()
                             error = state.error if state is not None else ""
                             if error != said:
                                 said = error

@@ -61,10 +61,16 @@ class RegisteredUnit:
     """Visits per second of its settings."""
     leaving: bool = False
     """Whether it hands over all buckets."""
+    standing_in: str = ""
+    """Buckets of silent units in which it visits important pages, as :func:`packed_buckets`; empty for none."""
 
     def is_alive(self, now: float) -> bool:
         """Whether it reported lately."""
         return now - self.at < SILENCE
+
+    def stands_in_for(self) -> BoolArray:
+        """Buckets of silent units in which it visits important pages."""
+        return unpacked_buckets(self.standing_in)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,8 @@ class UnitState:
     """Pages that wait to be sent."""
     error: str = ""
     """Why the coordination database cannot be reached; empty if it can."""
+    standing_in: str = ""
+    """Buckets of other units in which this one visits important pages, or did so and has not sent them home yet."""
 
 
 def registered_units(told: Mapping[str, str]) -> dict[str, RegisteredUnit]:
@@ -108,12 +116,23 @@ def unit_buckets(told: Mapping[str, str]) -> BoolArray:
 
 def own_buckets(state: UnitState) -> BoolArray:
     """Which buckets the workers of a unit may own."""
-    return np.unpackbits(np.frombuffer(bytes.fromhex(state.buckets), np.uint8)).astype(np.bool_)
+    return unpacked_buckets(state.buckets)
 
 
 def packed_buckets(mine: BoolArray) -> str:
     """Buckets as a control holds them."""
     return np.packbits(mine).tobytes().hex()
+
+
+def unpacked_buckets(packed: str) -> BoolArray:
+    """The reverse; an empty text means none.
+
+    >>> int(unpacked_buckets("").sum()), int(unpacked_buckets(packed_buckets(np.ones(BUCKETS, np.bool_))).sum())
+    (0, 1024)
+    """
+    if not packed:
+        return np.zeros(BUCKETS, np.bool_)
+    return np.unpackbits(np.frombuffer(bytes.fromhex(packed), np.uint8)).astype(np.bool_)
 
 
 def capacities(units: Iterable[RegisteredUnit]) -> FloatArray:
