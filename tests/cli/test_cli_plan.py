@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
+from recrawl.crawl.control.worker_registry import RegisteredWorker, keep_costs, visit_costs
 from recrawl.errors import ExitCode
 from recrawl.model import Outcome, Verdict, Visits
 from recrawl.store.open import open_store
@@ -246,6 +247,23 @@ def test_pages_come_again_within_many_slots(plan):
     assert visits("--set", "schedule.policy=uniform") == pytest.approx(10 * 30, rel=0.25)
 
 
+def test_slots_name_their_urls_and_write_them_for_other_crawlers(plan, run, known, tmp_path):
+    found = plan("slots", "6", "--set", "schedule.budget=1000", "--seeds", tmp_path / "slots")
+    assert [len(slot["urls"]) for slot in found["slots"]] == [slot["pages"] for slot in found["slots"]]
+    assert len(found["unplaced_urls"]) == found["unplaced"]
+    first = found["slots"][0]
+    assert "http://cold.org/unseen" in first["urls"]
+    files = sorted((tmp_path / "slots").iterdir())
+    assert len(files) == 6
+    assert files[0].name == "slot-20240113T221320Z.txt"
+    assert [file.read_text().split() for file in files] == [slot["urls"] for slot in found["slots"]]
+    said = run("plan", "slots", "2", "-w", known, *AT_END, "--seeds", tmp_path / "b", "--dialect", "browsertrix").stdout
+    assert f"Wrote 2 seed files to {tmp_path / 'b'}." in said
+    assert "scopeType: page" in min((tmp_path / "b").iterdir()).read_text()
+    (tmp_path / "file").touch()
+    assert "cannot be made" in refused(run, known, "slots", "2", "--seeds", tmp_path / "file" / "x")
+
+
 def test_printed_slots(run, known):
     said = run("plan", "slots", "2", "-w", known, *AT_END).stdout
     assert "2024-01-13 22:13" in said
@@ -310,21 +328,65 @@ def test_capacity_counts_changes_as_the_plan_does(plan):
 def test_capacity_in_words(run, known):
     said = run("plan", "capacity", "-w", known, *AT_END, "--freshness", "0.9", "--set", "schedule.budget=12").stdout
     assert "90.0% of the pages current takes" in said
-    assert "28 pages need 1 machine like this one." in said
-    assert re.search(r"machine allows +[\d.]{1,3} million visits a day: 64 requests at once, [\d.]+ s a download", said)
+    assert re.search(r"downloads allow +[\d.]{1,3} million visits a day: 64 requests at once, [\d.]+ s a down", said)
+    assert "processors allow          not known: too few visits were measured" in said
+    assert "How many machines that takes is not known before visits were measured." in said
     few = run("plan", "capacity", "-w", known, *AT_END, "--pages", "1000000").stdout
     assert "One visit to each page in 180 d alone takes 5,555.6 visits a day: more than the budget." in few
     never = run("plan", "capacity", "-w", known, *AT_END, "--freshness", "1.0").stdout
     assert "cannot be reached: schedule.min_interval" in never
 
 
-def test_machines_are_counted_by_what_they_download_and_not_by_the_budget(run, known, plan):
+@pytest.fixture(scope="module")
+def measured(known, tmp_path_factory):
+    """The same workspace, where a worker ended that needed a second of the processor for each visit."""
+    folder = shutil.copytree(known, tmp_path_factory.mktemp("measured") / "ws")
+    with open_store(folder / "recrawl.db") as store:
+        keep_costs(store, RegisteredWorker("w", END, END - DAY, visits=1_000, cpu=700.0, parse=300.0))
+    return folder
+
+
+def test_a_machine_does_what_its_processors_can_compute(run, measured, known, plan):
+    found = json.loads(run("plan", "capacity", "-w", measured, *AT_END, "--json").stdout)
+    assert (found["cpu_seconds_per_visit"], found["parse_seconds_per_visit"], found["visits_measured"]) == (
+        1,
+        0.3,
+        1000,
+    )
+    assert found["machine_visits_per_day"] == pytest.approx(found["processors"] * DAY)
+    assert found["machine_visits_per_day"] < found["download_visits_per_day"]
+    unmeasured = plan("capacity")
+    assert unmeasured["machine_visits_per_day"] is unmeasured["goal"]["machines"] is None
+    assert unmeasured["download_visits_per_day"] == found["download_visits_per_day"]
+    said = run("plan", "capacity", "-w", measured, *AT_END, "--set", "schedule.budget=10/s").stdout
+    assert "1 s of them a visit (0.3 s to parse), measured on 1,000 visits; fewer than the budget" in " ".join(
+        said.split()
+    )
+
+
+def test_costs_of_workers_that_ended_are_kept_for_a_while(workspace):
+    with open_store(workspace / "recrawl.db") as store:
+        for number in range(12):
+            keep_costs(
+                store, RegisteredWorker(f"w{number}", float(number), 0.0, visits=30, cpu=float(number), parse=0.0)
+            )
+            known = visit_costs(store.controls())
+            assert (known is None) == (number < 7)  # the first one did nothing that took time
+        assert known.visits == 8 * 30
+        assert known.cpu == pytest.approx(sum(range(4, 12)) / 240)
+
+
+def test_machines_are_counted_by_what_they_can_do_and_not_by_the_budget(run, measured):
+    known = measured
     asked = ("capacity", "--freshness", "0.9", "--pages", "1000000")
+
+    def plan(*arguments):
+        return json.loads(run("plan", *arguments, "-w", measured, "--json", *AT_END).stdout)
+
     poor, rich = (plan(*asked, "--set", f"schedule.budget={budget}")["goal"] for budget in (12, 120))
     assert poor["machines"] == rich["machines"]
     assert poor["reached"]["needed"] == pytest.approx(10 * rich["reached"]["needed"])
-    alone, four = (plan(*asked, "--concurrency", at_once)["goal"]["machines"]["needed"] for at_once in ("1", "4"))
-    assert alone == pytest.approx(4 * four)
+    alone = plan(*asked, "--concurrency", "1")["goal"]["machines"]["needed"]
     said = run("plan", *asked, "-w", known, *AT_END, "--concurrency", "1").stdout
     assert f"1,000,000 pages need {math.ceil(alone)} machines like this one." in said
     slow = ("--set", "crawl.concurrency=1", "--set", "schedule.budget=1000000")

@@ -51,9 +51,12 @@ def test_the_static_prior_beats_the_global_one_at_first_visits_of_unseen_pages_o
     assert all(score("sites", "pages", seed).gain > 0 for seed in SEEDS)
 
 
-def test_it_does_not_lose_at_first_visits_of_unseen_sites():
-    assert mean("sites", lambda one: one.gain) > 0.02
-    assert all(score("sites", "sites", seed).gain >= 0 for seed in SEEDS)
+def test_features_that_are_worth_nothing_on_other_sites_leave_one_prior_for_all_there():
+    """On ten sites of 80 pages nothing is sure of others: before the discount, history alone was 1 to 3 % better."""
+    for seed in SEEDS:
+        one = score("sites", "sites", seed)
+        assert one.ten["model"] <= one.ten["all pages"] * (1 + 1e-9)
+        assert one.gain >= -1e-9
 
 
 def test_prior_times_history_beats_either_alone_in_the_first_ten_visits_of_unseen_pages():

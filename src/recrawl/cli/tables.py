@@ -6,6 +6,7 @@ Tables are fitted to the width of the terminal. Widths are in terminal cells.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -185,7 +186,7 @@ def command_provenance(
     if context is None:
         return None
     given = {
-        hyphenated(name): value
+        hyphenated(name): str(value) if isinstance(value, os.PathLike) else value
         for name, value in context.params.items()
         if name not in _NOT_ASKED
         and (source := context.get_parameter_source(name)) is not None

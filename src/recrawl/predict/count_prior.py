@@ -16,15 +16,22 @@ predictions m are then recalibrated, together with the remaining spread, by maxi
 
 Pages of unknown sites need a second ensemble with its own calibration: path names mean nothing on another site, and
 sites differ more than pages of one site. It uses no names, its folds leave out whole sites, and all sites have equal
-weight. If the features do not help on left-out sites, it predicts the same for every page. The same model serves for
-changes (λ) and new links (ν).
+weight. What it learned is discounted by what it was worth on the sites that were left out. With the prior of all pages
+Gamma(a₀, a₀/μ₀), the prior of a page on an unknown site has
+
+    ln μ = (1 − d) · ln μ₀ + d · ln μ(x),    ln a = (1 − d) · ln a₀ + d · ln a(x).
+
+The discount d, from 0 to 1, is the one whose gain on left-out sites, less one standard error of it between sites, is
+largest; it is 0, one prior for all pages, if no gain is larger than that. So on an unknown site features help a cold
+start only as far as they did elsewhere, and history decides the sooner the less they are worth. The same model serves
+for changes (λ) and new links (ν).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -323,6 +330,20 @@ class PriorHead:
         """The mean of ln μ."""
         return float(np.log(self.terms(log_mean)[0]).mean())
 
+    def towards(self, other: PriorHead, share: float) -> PriorHead:
+        """The head whose ln μ and ln a are those of this one, moved by a share of the way to another one.
+
+        This one must give all pages the same prior.
+        """
+        own = 1.0 - share
+        return PriorHead(
+            own * self.scale + share * other.scale,
+            share * other.slope,
+            own * self.log_shape + share * other.log_shape,
+            share * other.shape_slope,
+            other.centre,
+        )
+
     def terms(self, log_mean: FloatArray) -> tuple[FloatArray, FloatArray]:
         """μ and a."""
         off = log_mean - self.centre
@@ -389,11 +410,15 @@ def train(  # noqa: PLR0913 - what to learn from, and how
     *,
     seed: int = 0,
     usual_of: BoolArray | None = None,
+    everyone: GammaBelief | None = None,
 ) -> CountPrior:
     """Learn from pages that showed ``count`` events in ``exposure`` seconds, and whose features were known before.
 
     ``usual_of`` are the pages over which it is taken what is usual, all if not given: answers of two models can only be
     compared by what each says of the same pages.
+
+    ``everyone`` is the prior of all pages, one row, where it is known better than from these counts: features that are
+    worth nothing on other sites leave exactly this.
 
     Where observations only tell that something changed, not how often, take the exposure that gives the page its
     estimated rate. O(n · columns · trees) for each of the 2 · FOLDS + 1 ensembles.
@@ -411,7 +436,7 @@ def train(  # noqa: PLR0913 - what to learn from, and how
     seen_before = CountTraining(table, count, exposure, np.ones(len(table)), usual_of)
     alike = CountTraining(without_names(table), count, exposure, 1.0 / np.bincount(number)[number], usual_of)
     by_page, by_site = rng.permutation(len(table)) % FOLDS, (rng.permutation(len(sites)) % FOLDS)[number]
-    known, other = _learn(seen_before, by_page, seed), _learn(alike, by_site, seed)
+    known, other = _learn(seen_before, by_page, seed), _learn_elsewhere(alike, number, by_site, seed, everyone)
     return CountPrior(table.schema, known, other, sites)
 
 
@@ -446,17 +471,83 @@ class CountTraining:
 def _learn(training: CountTraining, fold: IntArray, seed: int) -> TreePrior:
     """Trees and their head; without trees if they do not help on the folds left out."""
     everywhere = training.log_rate()
-    said = np.full(len(fold), everywhere)
-    for held in np.unique(fold):
-        out = fold == held
-        trees = _grow(training.take(~out), everywhere, seed) if not out.all() else None
-        said[out] = _log_mean(trees, training.table.take(out), everywhere)
+    said = _out_of_fold(training, fold, everywhere, seed)
     with _one_thread():
         plain, clever = (_fit_head(what, training) for what in (np.full(len(fold), everywhere), said))
     if _log_likelihood(clever, said, training) <= _log_likelihood(plain, np.full(len(fold), everywhere), training):
         return TreePrior(None, everywhere, plain.usual(np.array([everywhere])), plain)
     compared = said[training.usual_of] if training.usual_of.any() else said
     return TreePrior(_grow(training, everywhere, seed), everywhere, clever.usual(compared), clever)
+
+
+def _out_of_fold(training: CountTraining, fold: IntArray, everywhere: float, seed: int) -> FloatArray:
+    """What trees say of each page that were grown without the pages of its fold."""
+    said = np.full(len(fold), everywhere)
+    for held in np.unique(fold):
+        out = fold == held
+        trees = _grow(training.take(~out), everywhere, seed) if not out.all() else None
+        said[out] = _log_mean(trees, training.table.take(out), everywhere)
+    return said
+
+
+_DISCOUNTS = (0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0)
+"""What is tried for d beside 0."""
+
+
+def _learn_elsewhere(
+    alike: CountTraining, site: IntArray, fold: IntArray, seed: int, everyone: GammaBelief | None
+) -> TreePrior:
+    """The prior of pages on unknown sites: what features tell, discounted by what they told on sites left out.
+
+    Beside the trees, a constant that gives all sites equal weight is a candidate: sites of many pages may be unusual.
+    """
+    everywhere = alike.log_rate()
+    same, said = np.full(len(fold), everywhere), _out_of_fold(alike, fold, everywhere, seed)
+    pages = replace(alike, weight=np.ones(len(fold)))
+    with _one_thread():
+        plain = _fit_head(same, pages) if everyone is None else _same_for_all(everyone)
+        head, chosen_said, most = plain.towards(plain, 0.0), same, 0.0
+        for candidate in (said, same):
+            gains = _gains_elsewhere(candidate, same, alike, pages, fold)
+            worth = [_sure_gain(np.bincount(site, gain).astype(np.float64)) for gain in gains]
+            best = int(np.argmax(worth))
+            if worth[best] > most:
+                most, chosen_said = worth[best], candidate
+                head = plain.towards(_fit_head(candidate, alike), _DISCOUNTS[best])
+    compared = chosen_said[alike.usual_of] if alike.usual_of.any() else chosen_said
+    trees = _grow(alike, everywhere, seed) if chosen_said is said else None
+    return TreePrior(trees, everywhere, head.usual(compared), head)
+
+
+def _same_for_all(prior: GammaBelief) -> PriorHead:
+    """The head that gives this prior, one row, to every page."""
+    return PriorHead(float(np.log(prior.mean()[0])), 0.0, float(np.log(prior.a[0])), 0.0, 0.0)
+
+
+def _gains_elsewhere(
+    candidate: FloatArray, same: FloatArray, alike: CountTraining, pages: CountTraining, fold: IntArray
+) -> FloatArray:
+    """By how much a candidate, discounted in each way, predicts each page better than one prior for all, in nats.
+
+    Shape (discounts, pages). Heads of both are fitted without the fold of the page.
+    """
+    gains = np.zeros((len(_DISCOUNTS), len(fold)))
+    for held in np.unique(fold):
+        out = fold == held
+        if out.all():
+            break
+        plain, target = _fit_head(same[~out], pages.take(~out)), _fit_head(candidate[~out], alike.take(~out))
+        found = [
+            count_likelihood(alike.count[out], alike.exposure[out], *plain.towards(target, share).terms(candidate[out]))
+            for share in (0.0, *_DISCOUNTS)
+        ]
+        gains[:, out] = np.array(found[1:]) - found[0]
+    return gains
+
+
+def _sure_gain(gain: FloatArray) -> float:
+    """The gain on all sites, less one standard error of it; from one site nothing is sure."""
+    return float(gain.sum() - np.sqrt(len(gain) * gain.var(ddof=1))) if len(gain) > 1 else -np.inf
 
 
 def _one_thread() -> AbstractContextManager[object]:

@@ -116,15 +116,18 @@ def is_seen(table: FeatureTable) -> BoolArray:
     return ~np.isnan(table.column("content_size"))
 
 
-def train_model(
+def train_model(  # noqa: PLR0913 - what to learn from, and how
     table: FeatureTable,
     counts: Mapping[str, ObservationCounts],
     site: IntArray,
     *,
     seed: int = 0,
+    everyone: GammaBelief | None = None,
     progress: Callable[[], None] = lambda: None,
 ) -> PriorModel:
     """Learn from pages with features at first sight and what was counted on each since, by kind of event.
+
+    ``everyone`` is the prior of changes that all pages share, one row, from the observations themselves.
 
     ``progress`` is called :data:`STEPS` times for each. What pages were like when they were first observed is only
     learned from those that were.
@@ -134,10 +137,14 @@ def train_model(
     events = {}
     for event, count in counts.items():
         # What is usual with either is taken over the pages that both know: else they could not be compared.
-        found = train(when_found(table), count.count, count.exposure, site, seed=seed, usual_of=picked)
+        all_alike = everyone if event == CHANGES else None
+        found = train(
+            when_found(table), count.count, count.exposure, site, seed=seed, usual_of=picked, everyone=all_alike
+        )
         progress()
         watched, exposure = count.count[picked], count.exposure[picked]
-        events[event] = EventPrior(found, train(table.take(picked), watched, exposure, site[picked], seed=seed))
+        seen_prior = train(table.take(picked), watched, exposure, site[picked], seed=seed, everyone=all_alike)
+        events[event] = EventPrior(found, seen_prior)
         progress()
     return PriorModel(events)
 

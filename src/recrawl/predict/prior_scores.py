@@ -203,13 +203,18 @@ class TrainingSplit:
 def evaluate_split(training_pages: TrainingPages, name: str, split: TrainingSplit, *, seed: int) -> ModelScore:
     """Train on some pages, and let the model predict the observations of the others."""
     taught, past = split.taught, split.past
+    everyone = fit_prior(past)
     model = train_model(
-        training_pages.table.take(taught), {CHANGES: observation_counts(past)}, training_pages.site[taught], seed=seed
+        training_pages.table.take(taught),
+        {CHANGES: observation_counts(past)},
+        training_pages.site[taught],
+        seed=seed,
+        everyone=everyone,
     )
     to_come, site = training_pages.histories.take(split.judged), training_pages.site[split.judged]
     priors: dict[str, GammaBelief] = {
         "model": model.prior(CHANGES, training_pages.table.take(split.judged), site),
-        "all pages": fit_prior(past).take(np.zeros(len(site), np.int64)),
+        "all pages": everyone.take(np.zeros(len(site), np.int64)),
         "host": fit_group_priors(past, training_pages.site[taught]).of(site),
     }
     told = {who: evaluate_prior(prior, to_come) for who, prior in priors.items()}

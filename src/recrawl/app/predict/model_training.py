@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recrawl.errors import InputError, counted
+from recrawl.estimate.posterior.gamma_posterior import fit_prior
 from recrawl.model import Histories, IntArray, Verdict, Visits
 from recrawl.predict.feature_extraction import ObservationCounts, first_sight, site_ids
 from recrawl.predict.prior_model import CHANGES, LINK_EVENTS, STEPS, event_counts, train_model
@@ -177,7 +178,14 @@ def trained(name: str, taught: TrainingMaterial, seed: int, *, most: int = MOST,
     training_pages = some_of(taught, most, seed)
     counts = training_pages.counts()
     with bar("training", STEPS * len(counts) + (_SPLITS if judged else 0)) as advance:
-        model = train_model(training_pages.table, counts, training_pages.site, seed=seed, progress=advance)
+        model = train_model(
+            training_pages.table,
+            counts,
+            training_pages.site,
+            seed=seed,
+            everyone=fit_prior(training_pages.histories),
+            progress=advance,
+        )
         scores = evaluate_splits(training_pages, seed=seed, progress=advance) if judged else ()
     note = note_of(name, model, training_pages, taught, seed, scores)
     return StoredModel(model, note, known_priors(model, taught))

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -44,6 +45,7 @@ from recrawl.cli.options import (
     WorkspaceOption,
 )
 from recrawl.errors import ConfigError, InputError, counted
+from recrawl.formats.seeds import SeedDialect
 from recrawl.model import IntArray
 from recrawl.plan.budget_outcome import (
     BudgetOutcome,
@@ -58,16 +60,17 @@ from recrawl.plan.budget_outcome import (
 )
 from recrawl.plan.crawl_time import CrawlForecast, Domains, PlannedCrawl, estimate, forecast
 from recrawl.plan.download_times import DownloadTimes
-from recrawl.time import DAY, HOUR, format_duration
+from recrawl.time import DAY, HOUR, format_duration, to_iso
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
 
     from recrawl.app.plan import BudgetAlternatives, Columns, UnmetRequest
     from recrawl.app.provenance import Provenance
     from recrawl.app.rates.belief_table import Expected
     from recrawl.app.workspace.configuration import Configuration
     from recrawl.app.workspace.workspace import Workspace
+    from recrawl.crawl.control.worker_registry import VisitCosts
     from recrawl.model import FloatArray
     from recrawl.store.base import PageTable, Store
 
@@ -160,30 +163,32 @@ def tell_capacity(
         demand, limits = demand.take(some), HostVisitLimits(limits.host[some], limits.most * SAMPLE / len(demand))
         changing = None if changing is None else changing[some]
     asked = len(outlook.pages) if pages is None else pages
-    busiest = busiest_visits(outlook, at_once)
-    machine = min(outlook.budget, busiest)
-    kept = keep_many(demand, machine, asked, limits, changing)
+    machine = machine_bounds(planning, outlook, at_once)
+    most = machine.visits if machine.is_known else machine.downloads
+    spent = min(outlook.budget, most)
+    kept = keep_many(demand, spent, asked, limits, changing)
     told_of = not math.isnan(kept.freshness)
     share = goal.share if goal.share is not None else _round_up(kept.measure(goal.measure)) if told_of else math.nan
-    reach = machines_for(demand, share, goal.measure, machine, asked, changing=changing) if told_of else None
-    able = machines_for(demand, share, goal.measure, busiest, asked, changing=changing) if told_of else None
+    reach = machines_for(demand, share, goal.measure, spent, asked, changing=changing) if told_of else None
+    able = machines_for(demand, share, goal.measure, most, asked, changing=changing) if told_of else None
     hosts = host_capacity(outlook, what_if(outlook, known).rate, at_once)
     if json_output:
-        facts = {"pages": asked, "budget_per_day": outlook.budget * DAY, "machine_visits_per_day": busiest * DAY}
+        facts = {"pages": asked, "budget_per_day": outlook.budget * DAY, **machine.facts()}
         bounds = {"hosts_visits_per_day": hosts.largest_budget * DAY, "round_seconds": hosts.round_seconds}
         wanted = {
             "measure": goal.measure, "share": share,
-            "reached": None if reach is None else asdict(reach), "machines": None if able is None else asdict(able),
+            "reached": None if reach is None else asdict(reach),
+            "machines": None if able is None or not machine.is_known else asdict(able),
         }  # fmt: skip
         print_json({**facts, **bounds, "kept": asdict(kept), "goal": wanted}, planning.provenance())
         return
     scaled = asked / len(outlook.pages)
-    short = "; fewer than the budget, so only these are made" if busiest < outlook.budget else ""
+    short = "; fewer than the budget, so only these are made" if most < outlook.budget else ""
     rows = [
         ("pages", f"{asked:,}" + (f", as the {len(outlook.pages):,} here" if pages is not None else "")),
         ("budget", f"{outlook.budget * DAY:,.1f} visits a day"),
         ("hosts allow", f"{about(hosts.largest_budget * DAY)} visits a day"),
-        ("machine allows", f"{about(busiest * DAY)} visits a day: {_busy(at_once, busiest)}" + short),
+        *machine.rows(short),
         *_kept_rows(kept, links=outlook.of_links),
         ("threshold (shadow price)", shown_price(kept.price, outlook.settings.schedule.objective)),
     ]
@@ -192,7 +197,7 @@ def tell_capacity(
     else:
         least = format_duration(outlook.settings.schedule.max_interval)
         needed = float((outlook.pages.cost / outlook.settings.schedule.max_interval).sum()) * scaled * DAY
-        print_table(("", ""), rows[:4])
+        print_table(("", ""), rows[:5])
         typer.echo(
             f"One visit to each page in {least} alone takes {_figure(needed)} visits a day: more than the budget."
         )
@@ -201,16 +206,81 @@ def tell_capacity(
         return
     typer.echo(_cost(_goal_words(goal.measure, share, links=outlook.of_links), asked, reach))
     if reach is not None and able is not None:
-        typer.echo(_machines(asked, able))
+        typer.echo(_machines(asked, able) if machine.is_known else NO_MACHINES)
         bound = keep_many(demand, reach.spending * 1.001, asked, limits, changing).measure(goal.measure)
         if bound < share - NOTICED:
             typer.echo(f"The pauses between requests allow only {bound:.1%}: pages on slow hosts stay stale.")
 
 
-def busiest_visits(outlook: PlanOutlook, at_once: int) -> float:
+@dataclass(frozen=True, slots=True)
+class MachineBounds:
+    """What one machine can do: visits per second by its downloads, and by its processors."""
+
+    at_once: int
+    downloads: float
     """Visits per second at this concurrency, from the download times of the known pages (Little's law)."""
+    processors: int
+    """Of the machine that answers."""
+    costs: VisitCosts | None
+    """What a visit costs as measured on this crawl; ``None`` if that is not known."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is known what a visit costs."""
+        return self.costs is not None
+
+    @property
+    def computing(self) -> float:
+        """Visits per second that the processors can compute, with a worker for each of them; NaN if not known."""
+        return math.nan if self.costs is None else self.processors / self.costs.seconds
+
+    @property
+    def visits(self) -> float:
+        """Visits per second of the machine: the smaller of both bounds; NaN if one is not known."""
+        return math.nan if self.costs is None else min(self.downloads, self.computing)
+
+    def facts(self) -> dict[str, object]:
+        """For programs; ``None`` is not known."""
+        costs = self.costs
+        return {
+            "machine_visits_per_day": self.visits * DAY,
+            "download_visits_per_day": self.downloads * DAY,
+            "cpu_visits_per_day": self.computing * DAY,
+            "processors": self.processors,
+            "cpu_seconds_per_visit": None if costs is None else costs.seconds,
+            "parse_seconds_per_visit": None if costs is None else costs.parse,
+            "visits_measured": 0 if costs is None else costs.visits,
+        }
+
+    def rows(self, short: str) -> list[tuple[str, str]]:
+        """For people; ``short`` is added where the bound that holds is below the budget."""
+        seconds = format_duration(self.at_once / self.downloads)
+        downloads = f"{about(self.downloads * DAY)} visits a day: {counted(self.at_once, 'request')} at once, {seconds}"
+        if self.costs is None:
+            computing = "not known: too few visits were measured; a run of recrawl measures them"
+        else:
+            each, parsing = format_duration(self.costs.seconds), format_duration(self.costs.parse)
+            computing = (
+                f"{about(self.computing * DAY)} visits a day: {counted(self.processors, 'processor')}, {each} of them "
+                f"a visit ({parsing} to parse), measured on {self.costs.visits:,} visits"
+            )
+        slower = self.is_known and self.computing < self.downloads
+        return [
+            ("downloads allow", f"{downloads} a download{'' if slower else short}"),
+            ("processors allow", computing + (short if slower else "")),
+        ]
+
+
+def machine_bounds(planning: PlanningInputs, outlook: PlanOutlook, at_once: int) -> MachineBounds:
+    """What this machine can do for the known pages."""
+    from recrawl.app.compare.benchmark_runs import processors
+    from recrawl.crawl.control.worker_registry import visit_costs
+
     seconds = outlook.hosts.times.mean()[outlook.host]
-    return at_once / float(seconds.mean())
+    return MachineBounds(at_once, at_once / float(seconds.mean()), processors(), visit_costs(planning.store.controls()))
+
+
+NO_MACHINES = "How many machines that takes is not known before visits were measured."
 
 
 def about(number: float) -> str:
@@ -227,11 +297,6 @@ def about(number: float) -> str:
 
 def _figure(number: float, form: str = ",.1f") -> str:
     return format(number, form) if number < MANY else about(number)
-
-
-def _busy(at_once: int, visits: float) -> str:
-    """The explanation of the possible number of visits."""
-    return f"{counted(at_once, 'request')} at once, {format_duration(at_once / visits)} a download"
 
 
 def _kept_rows(kept: BudgetOutcome, *, links: bool) -> list[tuple[str, str]]:
@@ -266,11 +331,11 @@ def _cost(what: str, asked: int, reach: MachineCount | None) -> str:
 
 
 def _machines(asked: int, able: MachineCount) -> str:
-    """The number of machines that these visits need, from their download rate."""
+    """The number of machines that these visits need."""
     machines = max(math.ceil(able.needed - 1e-9), 1)
     few = "1 machine" if machines == 1 else f"{about(machines)} machines"  # thousands of machines are rounded
     return (
-        f"By its download rate alone, one machine could do this for {about(able.pages)} such pages on more such hosts: "
+        f"One machine like this could do this for {about(able.pages)} such pages on more such hosts: "
         f"{counted(asked, 'page')} {'needs' if asked == 1 else 'need'} {few} like this one."
     )
 
@@ -377,8 +442,51 @@ FILLS = (0.95, 0.85, 0.7, 0.5, 0.3)
 DRAWS = 60
 
 
-def tell_slots(asked: PlanningInputs, count: int, at_once: int, *, host: str | None, json_output: bool) -> None:
-    """Print one row per hour."""
+@dataclass(frozen=True, slots=True)
+class SlotFiles:
+    """Where the URLs of slots are written to: a seed file for each slot."""
+
+    folder: Path
+    dialect: SeedDialect
+
+    def write(self, start: float, urls: Sequence[str]) -> Path:
+        """Write the URLs of the slot that starts at this time, the first to fetch first."""
+        from recrawl.formats.atomic_files import complete_file
+        from recrawl.formats.seeds import seed_lines
+
+        name = to_iso(start).replace("-", "").replace(":", "")
+        ending = "yaml" if self.dialect is SeedDialect.BROWSERTRIX else "txt"
+        file = self.folder / f"slot-{name}.{ending}"
+        with complete_file(file) as stream:
+            stream.writelines(line.encode() for line in seed_lines(urls, self.dialect, pages_only=True))
+        return file
+
+
+def slot_files(folder: Path, dialect: str) -> SlotFiles:
+    """Make the folder of seed files.
+
+    Raises:
+        InputError: it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"The folder cannot be made ({error.strerror}).", "Give another --seeds.", source=str(folder)
+        ) from error
+    return SlotFiles(folder, SeedDialect(dialect))
+
+
+def tell_slots(  # noqa: PLR0913 - the question, and where the answer goes
+    asked: PlanningInputs,
+    count: int,
+    at_once: int,
+    *,
+    host: str | None,
+    json_output: bool,
+    files: SlotFiles | None = None,
+) -> None:
+    """Print one row per hour; the URLs of each are in the JSON, and in seed files where these are wanted."""
     from recrawl.app.display import rows_of, shown_time
     from recrawl.app.rates.belief_table import host_id
     from recrawl.cli.tables import print_json, print_table
@@ -395,8 +503,15 @@ def tell_slots(asked: PlanningInputs, count: int, at_once: int, *, host: str | N
         "high": [time.high for time in times],
     }
     unplaced = len(slots.unplaced)
+    ids = outlook.pages.id[rows]
+    in_slots = np.split(ids[slots.page], np.cumsum(slots.pages)[:-1])
+    if files is not None:
+        for begin, part in zip(columns["start"], in_slots, strict=True):
+            files.write(begin, asked.store.urls(part))
     if json_output:
-        print_json({"slots": rows_of(columns), "unplaced": unplaced}, asked.provenance(SEED))
+        columns["urls"] = [asked.store.urls(part) for part in in_slots]
+        left = asked.store.urls(ids[slots.unplaced])
+        print_json({"slots": rows_of(columns), "unplaced": unplaced, "unplaced_urls": left}, asked.provenance(SEED))
         return
     shown = [
         (shown_time(begin), f"{pages:,}", f"{moved:,}", format_duration(middle), format_duration(high))
@@ -407,6 +522,8 @@ def tell_slots(asked: PlanningInputs, count: int, at_once: int, *, host: str | N
     if unplaced:
         more = "1 more page falls due and fits" if unplaced == 1 else f"{unplaced:,} more pages fall due and fit"
         typer.echo(f"{more} into none of these hours.")
+    if files is not None:
+        typer.echo(f"Wrote {counted(count, 'seed file')} to {files.folder}.")
 
 
 def fitting(outlook: PlanOutlook, rows: IntArray, count: int, at_once: int) -> tuple[VisitSlots, list[CrawlForecast]]:
@@ -448,7 +565,9 @@ recrawl plan capacity --freshness 0.95          the visits that keep 95 % of the
 SLOTS = """
 recrawl plan slots -w my-archive                the next 24 hours
 recrawl plan slots 6 --host example.org         six hours, one host
-recrawl plan slots 48 --concurrency 20 --json   two days with 20 requests at once
+recrawl plan slots 48 --concurrency 20 --json   two days with 20 requests at once; the URLs of each hour
+recrawl plan slots --seeds slots/               a seed file for each hour, for another crawler or recrawl add
+recrawl plan slots --seeds slots/ --dialect heritrix
 """
 CRAWL_TIME = """
 recrawl plan crawl-time urls.txt --concurrency 20  a crawl of these URLs with 20 requests at once
@@ -492,6 +611,13 @@ def slots(  # noqa: PLR0913 - one argument an option
     host: HostOption = None,
     at: AtOption = None,
     *,
+    seeds: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Write the URLs of each slot to a seed file in FOLDER."),
+    ] = None,
+    dialect: Annotated[
+        SeedDialect, typer.Option(help="With --seeds: the crawler that reads the files.")
+    ] = SeedDialect.PLAIN,
     concurrency: ConcurrencyOption = None,
     workspace: WorkspaceOption = HERE,
     json_output: JsonOption = False,
@@ -501,11 +627,13 @@ def slots(  # noqa: PLR0913 - one argument an option
 
     Each slot is filled so that its crawl ends within the hour with a probability of 95 %. A page comes again when its
     value reaches the threshold again, at most once per hour. A page that does not fit into its hour moves to a later
-    one. Download times, failures and pauses are those of past visits.
+    one. Download times, failures and pauses are those of past visits. --json lists the URLs of each slot, --seeds
+    writes them to files, in the order in which they fall due.
     """
+    files = None if seeds is None else slot_files(seeds, dialect.value)
     with _planning(workspace, assignments, at) as asked:
         at_once = concurrency or asked.settings.crawl.concurrency
-        tell_slots(asked, hours, at_once, host=host, json_output=json_output)
+        tell_slots(asked, hours, at_once, host=host, json_output=json_output, files=files)
 
 
 def crawl_time(  # noqa: PLR0913 - one argument an option

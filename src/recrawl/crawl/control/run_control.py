@@ -415,7 +415,7 @@ class StoreRunControl:
         if self._registry.others:
             self._store_pauses(now)
         self.buckets.leave(now)
-        self._registry.leave(now)
+        self._registry.leave(now, self._at_work(now, WorkerLoad(0, 0)) if self._visits else None)
 
     def _read_controls(self, now: float) -> bool:
         is_time = now >= self._controls.read_at

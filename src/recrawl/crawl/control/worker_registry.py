@@ -196,6 +196,7 @@ class WorkerRegistry:
             del self._watched[worker]
             if leases >= 0:
                 self._store.set_control(_WORKER + worker, None, now)
+                keep_costs(self._store, RegisteredWorker(**json.loads(said)))
                 freed[worker] = leases
         return freed
 
@@ -224,11 +225,13 @@ class WorkerRegistry:
     def _passed(self, now: float) -> float:
         return now if self._elapsed is None else self._elapsed()
 
-    def leave(self, now: float) -> None:
-        """Remove this worker."""
+    def leave(self, now: float, last: RegisteredWorker | None = None) -> None:
+        """Remove this worker; with its ``last`` report, what its visits cost stays in the store."""
         with self._saying:
             self._me = None
             self._store.set_control(_WORKER + self._worker, None, now)
+            if last is not None:
+                keep_costs(self._store, last)
 
 
 def registered_workers(told: Mapping[str, str]) -> list[RegisteredWorker]:
@@ -239,3 +242,52 @@ def registered_workers(told: Mapping[str, str]) -> list[RegisteredWorker]:
 def is_alive(one: RegisteredWorker, now: float) -> bool:
     """Whether a worker reported lately, by the time in its report."""
     return now - one.at < SILENCE
+
+
+_COSTS = "costs "
+_KEPT = 8
+"""Workers that have ended and whose costs are kept: the latest, since code and pages change."""
+ENOUGH_VISITS = 200
+"""Visits from which on the CPU time per visit says something: the first ones load and compile code."""
+
+
+def keep_costs(store: ScheduleStore, last: RegisteredWorker) -> None:
+    """Keep what the visits of a worker cost after it has ended."""
+    if not last.visits or last.cpu <= 0:
+        return
+    kept = {name: json.loads(text)["at"] for name, text in store.controls().items() if name.startswith(_COSTS)}
+    for name in sorted(kept, key=lambda one: float(kept[one]))[: max(len(kept) + 1 - _KEPT, 0)]:
+        store.set_control(name, None, last.at)
+    told = {"at": last.at, "visits": last.visits, "cpu": last.cpu, "parse": last.parse}
+    store.set_control(_COSTS + last.worker, json.dumps(told, allow_nan=False), last.at)
+
+
+@dataclass(frozen=True, slots=True)
+class VisitCosts:
+    """What visits cost, as measured on this crawl."""
+
+    visits: int
+    """How many visits were measured."""
+    cpu: float
+    """CPU seconds of the process of a worker per visit: everything but parsing and fits."""
+    parse: float
+    """Seconds per visit that its subprocesses parsed."""
+
+    @property
+    def seconds(self) -> float:
+        """Processor seconds per visit."""
+        return self.cpu + self.parse
+
+
+def visit_costs(told: Mapping[str, str]) -> VisitCosts | None:
+    """What a visit costs by ``store.controls()``: of the workers that run, and of the latest that have ended.
+
+    ``None`` where they made too few visits: then it is not known.
+    """
+    known = [json.loads(text) for name, text in told.items() if name.startswith(_COSTS)]
+    known += [{"visits": one.visits, "cpu": one.cpu, "parse": one.parse} for one in registered_workers(told)]
+    visits = sum(int(one["visits"]) for one in known)
+    if visits < ENOUGH_VISITS:
+        return None
+    cpu, parse = (sum(float(one[part]) for one in known) / visits for part in ("cpu", "parse"))
+    return VisitCosts(visits, cpu, parse)

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from recrawl.crawl.control.worker_registry import SILENCE, RegisteredWorker
+from recrawl.crawl.control.worker_registry import ENOUGH_VISITS, SILENCE, RegisteredWorker
 from recrawl.model import BoolArray, FloatArray
 from recrawl.schedule.frontier.bucket_assignment import settled_capacity
 from recrawl.urls import BUCKETS
@@ -28,8 +28,6 @@ REGISTERED = "worker "
 """Controls of a coordination database are named as those of workers in a store: owners of buckets are units there."""
 STATE = "unit"
 """The control of a unit's own store with the state of the unit."""
-_ENOUGH_VISITS = 200
-"""Visits of a worker from which on its CPU time per visit says something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +162,7 @@ def measured_capacity(workers: Iterable[RegisteredWorker], before: float) -> Mea
     >>> measured_capacity([one, one], 0.0)
     MeasuredCapacity(capacity=400.0, visits_per_second=20.0, cpu_per_visit=0.005, parse_per_visit=0.001)
     """
-    told = [one for one in workers if one.visits >= _ENOUGH_VISITS and one.cpu > 0]
+    told = [one for one in workers if one.visits >= ENOUGH_VISITS and one.cpu > 0]
     if not told:
         return MeasuredCapacity(before)
     visits = sum(one.visits for one in told)

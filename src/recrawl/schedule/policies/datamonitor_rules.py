@@ -43,7 +43,23 @@ SLOWER: Mapping[float, float] = MappingProxyType({0.4: 1.5, 0.25: 2.0, 0.1: 3.0}
 """Share of changes below which the interval is multiplied, and by what."""
 
 
-def by_ratio(interval: FloatArray, ratio: FloatArray) -> FloatArray:
+@dataclass(frozen=True, slots=True)
+class IntervalBounds:
+    """Between what intervals stay, seconds."""
+
+    shortest: float = SHORTEST
+    longest: float = LONGEST
+
+    def keep(self, interval: FloatArray) -> FloatArray:
+        """These intervals, within the bounds."""
+        return np.clip(interval, self.shortest, self.longest)
+
+
+USUAL_BOUNDS = IntervalBounds()
+"""1 to 180 days (paper 001 §4.1)."""
+
+
+def by_ratio(interval: FloatArray, ratio: FloatArray, within: IntervalBounds = USUAL_BOUNDS) -> FloatArray:
     """The next interval after changes at this share (or probability) of observations; NaN keeps it. Seconds.
 
     >>> (by_ratio(np.full(4, 12 * DAY), np.array([0.95, 0.7, 0.5, 0.0])) / DAY).tolist()
@@ -54,27 +70,24 @@ def by_ratio(interval: FloatArray, ratio: FloatArray) -> FloatArray:
         divisor = np.where(ratio > above, factor, divisor)
     for below, factor in SLOWER.items():
         divisor = np.where(ratio < below, 1.0 / factor, divisor)
-    return within(interval / divisor)
+    return within.keep(interval / divisor)
 
 
-def shorter(interval: FloatArray) -> FloatArray:
+def shorter(interval: FloatArray, within: IntervalBounds = USUAL_BOUNDS) -> FloatArray:
     """The next interval after nothing but changes: two thirds beyond a month, half up to it (reading 001.3)."""
-    return within(interval / np.where(interval > MONTH, 1.5, 2.0))
+    return within.keep(interval / np.where(interval > MONTH, 1.5, 2.0))
 
 
-def longer(interval: FloatArray) -> FloatArray:
+def longer(interval: FloatArray, within: IntervalBounds = USUAL_BOUNDS) -> FloatArray:
     """The next interval after no change: half as much again below a month, double from there on (reading 001.3)."""
-    return within(interval * np.where(interval < MONTH, 1.5, 2.0))
+    return within.keep(interval * np.where(interval < MONTH, 1.5, 2.0))
 
 
-def within(interval: FloatArray) -> FloatArray:
-    """Kept between 1 and 180 days."""
-    return np.clip(interval, SHORTEST, LONGEST)
-
-
-def start_of(start: float | None) -> float:
-    """The start that was asked for, or the usual one until the budget sets it."""
-    return START if start is None else start
+def start_of(start: float | None, within: IntervalBounds = USUAL_BOUNDS) -> float:
+    """The start that was asked for, or the usual one until the budget sets it: within bounds that were asked for."""
+    if start is None or (start == START and within != USUAL_BOUNDS):
+        return float(np.clip(START, within.shortest, within.longest))
+    return start
 
 
 _MOST = 10
@@ -104,12 +117,14 @@ class WindowRule:
         recent = ((page[_RECENT].astype(np.int64) << 1) | observation.changed) & ((1 << _MOST) - 1)
         size = np.minimum(_MOST, (seen + 1) // 2)
         ratio = _ONES[recent & ((1 << size.astype(np.int64)) - 1)] / size
-        return {INTERVAL: by_ratio(page[INTERVAL], ratio), _SEEN: seen, _RECENT: recent}
+        bounds = IntervalBounds(self.shortest, self.longest)
+        return {INTERVAL: by_ratio(page[INTERVAL], ratio, bounds), _SEEN: seen, _RECENT: recent}
 
 
-def window(*, start: float | None = START) -> ByInterval:
+def window(*, start: float | None = START, shortest: float = SHORTEST, longest: float = LONGEST) -> ByInterval:
     """Move by the share of changes among the last observations; a ``start`` of ``None`` is the budget's."""
-    return ByInterval(WindowRule(start_of(start)), start_from_budget=start is None)
+    first = start_of(start, IntervalBounds(shortest, longest))
+    return ByInterval(WindowRule(first, shortest=shortest, longest=longest), start_from_budget=start is None)
 
 
 RUN = "run"
@@ -126,10 +141,12 @@ def fewer_when_long(interval: FloatArray) -> IntArray:
     return 4 - (interval > WEEK).astype(np.int64) - (interval > MONTH) - (interval > 2 * MONTH)
 
 
-def next_interval(interval: FloatArray, run: AnyArray, needed: IntArray) -> FloatArray:
+def next_interval(
+    interval: FloatArray, run: AnyArray, needed: IntArray, within: IntervalBounds = USUAL_BOUNDS
+) -> FloatArray:
     """Seconds to the next observation; ``run`` is positive after changes in a row and negative after none."""
-    moved = np.where(run >= needed, shorter(interval), interval)
-    return np.where(run <= -needed, longer(interval), moved)
+    moved = np.where(run >= needed, shorter(interval, within), interval)
+    return np.where(run <= -needed, longer(interval, within), moved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,18 +169,25 @@ class SnapshotRule:
         """The run one longer or restarted, and the interval it asks for."""
         interval, run = page[INTERVAL], page[RUN]
         run = np.where(observation.changed, np.maximum(run, 0) + 1, np.minimum(run, 0) - 1)
-        moved = next_interval(interval, run, self.needed(interval))
+        moved = next_interval(interval, run, self.needed(interval), IntervalBounds(self.shortest, self.longest))
         return {INTERVAL: moved, RUN: np.where(moved == interval, run, 0)}
 
 
-def fix(*, start: float | None = START) -> ByInterval:
+def fix(*, start: float | None = START, shortest: float = SHORTEST, longest: float = LONGEST) -> ByInterval:
     """Move when the last two snapshots agree; a ``start`` of ``None`` is the budget's."""
-    return ByInterval(SnapshotRule("fix", two, start_of(start)), start_from_budget=start is None)
+    return _by_snapshots("fix", two, start, IntervalBounds(shortest, longest))
 
 
-def dyn(*, start: float | None = START) -> ByInterval:
+def dyn(*, start: float | None = START, shortest: float = SHORTEST, longest: float = LONGEST) -> ByInterval:
     """Move when as many snapshots agree as the interval asks for; a ``start`` of ``None`` is the budget's."""
-    return ByInterval(SnapshotRule("dyn", fewer_when_long, start_of(start)), start_from_budget=start is None)
+    return _by_snapshots("dyn", fewer_when_long, start, IntervalBounds(shortest, longest))
+
+
+def _by_snapshots(
+    name: str, needed: Callable[[FloatArray], IntArray], start: float | None, within: IntervalBounds
+) -> ByInterval:
+    rule = SnapshotRule(name, needed, start_of(start, within), within.shortest, within.longest)
+    return ByInterval(rule, start_from_budget=start is None)
 
 
 _CONTEXT, _LENGTH, _HERE, _LATEST = "context", "length", "here", "latest"
@@ -226,16 +250,16 @@ class StateTables:
 class StateRule:
     """The rule for contexts of ``order`` observations. It holds the tables, so it serves one policy only."""
 
-    shortest = SHORTEST
-    longest = LONGEST
     reads_first_observations = False
     columns: Mapping[str, type[np.generic]] = MappingProxyType(
         {_CONTEXT: np.int64, _LENGTH: np.int64, _HERE: np.int64, _LATEST: np.int64}
     )
 
-    def __init__(self, order: int, start: float) -> None:
+    def __init__(self, order: int, start: float, within: IntervalBounds = USUAL_BOUNDS) -> None:
         self.name = f"state-{order}"
         self.start = start
+        self.shortest, self.longest = within.shortest, within.longest
+        self._within = within
         self._order = order
         self._tables = StateTables(1 << order)
 
@@ -255,7 +279,7 @@ class StateRule:
         context = ((page[_CONTEXT] << 1) | observation.changed) & ((1 << self._order) - 1)
         length = np.minimum(page[_LENGTH] + 1, self._order)
         likely = np.where(length == self._order, self._tables.probability(here, context), np.nan)
-        interval = by_ratio(page[INTERVAL], likely)
+        interval = by_ratio(page[INTERVAL], likely, self._within)
         moved = interval != page[INTERVAL]
         return {
             INTERVAL: interval,
@@ -266,14 +290,18 @@ class StateRule:
         }
 
 
-def state_1(*, start: float | None = START) -> ByInterval:
+def state_1(*, start: float | None = START, shortest: float = SHORTEST, longest: float = LONGEST) -> ByInterval:
     """Move by how likely a change is after the last observation's result; a ``start`` of ``None`` is the budget's."""
-    return ByInterval(StateRule(1, start_of(start)), start_from_budget=start is None)
+    return _by_state(1, start, IntervalBounds(shortest, longest))
 
 
-def state_2(*, start: float | None = START) -> ByInterval:
+def state_2(*, start: float | None = START, shortest: float = SHORTEST, longest: float = LONGEST) -> ByInterval:
     """Move by how likely a change is after the last two observations' results.
 
     A ``start`` of ``None`` is the budget's.
     """
-    return ByInterval(StateRule(2, start_of(start)), start_from_budget=start is None)
+    return _by_state(2, start, IntervalBounds(shortest, longest))
+
+
+def _by_state(order: int, start: float | None, within: IntervalBounds) -> ByInterval:
+    return ByInterval(StateRule(order, start_of(start, within), within), start_from_budget=start is None)

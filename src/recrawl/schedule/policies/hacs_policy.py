@@ -268,9 +268,11 @@ def hacs(
     )
 
 
-def hacs_threshold(*, theta: float = 0.7, window: float = np.inf) -> UpdateRanking:
+def hacs_threshold(
+    *, theta: float = 0.7, window: float = np.inf, horizon: float = WEEK, longest: float = 180 * DAY
+) -> UpdateRanking:
     """HACS with a threshold, by default in the middle of those that the paper found best (0.5 to 0.9)."""
-    return hacs(theta=theta, window=window)
+    return hacs(theta=theta, window=window, horizon=horizon, longest=longest)
 
 
 def hacs_since_observation(*, shortest: float = HOUR, longest: float = 180 * DAY) -> Proportional:

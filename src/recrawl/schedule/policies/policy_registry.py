@@ -51,7 +51,7 @@ CRAWLERS: dict[str, Callable[..., Policy]] = {
     "news-crawl": news_crawl,
     "heritrix": heritrix,
     "aduana": Aduana,
-    "fixed-interval": partial(FixedInterval, 3 * HOUR),
+    "fixed-interval": partial(FixedInterval, interval=3 * HOUR),
 }
 """The schedulers people run today, with their defaults; a fixed interval is 3 hours in changedetection.io."""
 
