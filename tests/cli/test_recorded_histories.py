@@ -109,6 +109,33 @@ def test_a_recorded_site_has_a_plan_that_fits_its_history(run, site):
             assert 0.2 / SLOW < row["changes_per_day"] < 5 / SLOW
 
 
+@pytest.mark.slow
+def test_rates_of_the_past_count_the_silence_of_a_log(run, workspace, tmp_path):
+    """Pages that changed daily for ten days and then no more: a year later they are slow, asked then or looked back at.
+
+    Looked back at, a log ended with the last change of each page, and the page changed every day for ever.
+    """
+    source = tmp_path / "site"
+    subprocess.run(["git", "init", "-q", source], check=True)
+    names = [f"p{number}.md" for number in range(8)]
+    commits(source, {day: dict.fromkeys(names, str(day)) for day in range(10)} | {370: {"other.md": "1"}})
+    looking_back = shutil.copytree(workspace, tmp_path / "later")
+    imported(workspace, source, BASE)
+    commits(source, {740: dict.fromkeys([*names, "other.md"], "2")}, more=True)
+    imported(looking_back, source, BASE)
+    at = to_iso(START + 370 * DAY)
+    found = {}
+    for command in ("rates", "plan"):
+        for folder in (workspace, looking_back):
+            said = json.loads(run(command, "-w", folder, "--at", at, "--json").stdout)
+            rows = said["next"] if command == "plan" else said
+            found[command, folder] = {row["url"]: row["changes_per_day"] for row in rows if "/p" in row["url"]}
+        then, now = found[command, workspace], found[command, looking_back]
+        assert len(then) == len(names)
+        assert now == pytest.approx(then, rel=0.05)
+        assert max(then.values()) < 1 / 20
+
+
 def test_pages_of_an_old_history_are_late_since_their_import(run, site):
     """As status counts: before it nobody could visit them."""
     said = run("plan", "-w", site, "--limit", 1).stdout
@@ -240,8 +267,8 @@ def test_a_page_that_is_gone_is_asked_for_less_and_less_often():
 
 # -- one belief of every page ------------------------------------------------------------------------
 
-LONG_RUN = ("changes_per_day", "low", "high", "in_words")
-PRESENT = ("now_per_day", "now_low", "now_high", "now_in_words")
+RATE = ("changes_per_day", "low", "high", "in_words")
+POLICY = ("policy_per_day", "policy_low", "policy_high", "policy_in_words")
 
 
 def shown_twice(run, folder, source):
@@ -253,7 +280,7 @@ def shown_twice(run, folder, source):
     asked = ("-w", folder, "--at", to_iso(now), "--limit", 100_000, "--json")
     found = []
     for command, rows in (("plan", lambda said: said["next"]), ("rates", lambda said: said)):
-        result = run(command, *asked, *(("--present",) if command == "rates" else ()))
+        result = run(command, *asked, *(("--with-policy",) if command == "rates" else ()))
         assert result.returncode == 0, result.stderr
         found.append({row["url"]: row for row in rows(json.loads(result.stdout))})
     return found
@@ -265,28 +292,28 @@ def agree_on_every_page(run, folder, source):
     assert rates
     assert plan.keys() == rates.keys()
     for url, row in rates.items():
-        told, again = ([one[name] for name in (*LONG_RUN, *PRESENT)] for one in (plan[url], row))
+        told, again = ([one[name] for name in (*RATE, *POLICY)] for one in (plan[url], row))
         assert told == again, url
-        assert (row["now_per_day"] is None) == (row["changes_per_day"] is None), url  # nothing is made up
-        for middle, low, high in (LONG_RUN[:3], PRESENT[:3]):
+        assert (row["policy_per_day"] is None) == (row["changes_per_day"] is None), url  # nothing is made up
+        for middle, low, high in (RATE[:3], POLICY[:3]):
             assert row[middle] is None or row[low] <= row[middle] <= row[high], url
 
 
-def test_the_present_rates_of_pages_that_go_on_are_those_of_the_long_run(run, new_workspace, tmp_path):
+def test_estimates_of_the_policy_have_rates_in_common_with_those_of_rates(run, new_workspace, tmp_path):
     """Before, the two had no rate in common for 96 of these 120 pages: old pages were at the pace of a younger step."""
     _, rates = shown_twice(run, shutil.copytree(new_workspace, tmp_path / "archive"), DATA / "recorded")
     assert len(rates) == 120
     for row in rates.values():
-        assert row["now_low"] <= row["high"]
-        assert row["low"] <= row["now_high"]
+        assert row["policy_low"] <= row["high"]
+        assert row["low"] <= row["policy_high"]
 
 
-def test_the_present_rate_is_one_of_pages(run, new_workspace, tmp_path):
+def test_the_policy_estimates_rates_of_pages(run, new_workspace, tmp_path):
     folder = shutil.copytree(new_workspace, tmp_path / "archive")
     for option in (("--by", "host"), ("--kind", "links"), ("--window", "9d")):
-        result = run("rates", "-w", folder, "--present", *option)
+        result = run("rates", "-w", folder, "--with-policy", *option)
         assert result.returncode != 0
-        assert "--present" in result.stderr
+        assert "--with-policy" in result.stderr
 
 
 @pytest.mark.parametrize("name", ["recorded", "sites", "published", pytest.param("linked", marks=pytest.mark.slow)])

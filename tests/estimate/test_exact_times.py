@@ -9,7 +9,7 @@ from recrawl.estimate import mle
 from recrawl.estimate.estimator import RateEvidence
 from recrawl.estimate.posterior import grid_posterior
 from recrawl.estimate.posterior.posterior_estimators import DatedPosterior, Posterior, trusted_dates
-from recrawl.estimate.site_signals import MOMENT, SourceStatements, as_dated, exact_times_as_observations
+from recrawl.estimate.site_signals import MOMENT, SourceStatements, as_dated, as_known_at, exact_times_as_observations
 from recrawl.model import GridBelief, Histories, Visits
 from recrawl.simulate.sampling import IrregularVisits, PageTruth, sample
 from recrawl.simulate.virtual_web import PoissonProcess
@@ -27,6 +27,23 @@ def test_a_watched_log_has_the_likelihood_of_its_changes():
     assert watched.counts().tolist() == [7, 2]
     assert np.isclose(mle.rates(watched)[0] * DAY, 3 / 20, rtol=1e-4)
     assert mle.rates(watched)[1] == mle.rates(histories)[1]
+
+
+def test_a_log_that_is_cut_says_that_nothing_happened_up_to_the_cut():
+    """But visits of a crawler say nothing about the time after them."""
+    opened, same, changed = 0, 1, 2
+    page = np.array([1, 1, 1, 1, 2, 2, 3, 3, 4, 4, 4, 5])
+    day = np.array([0, 3, 10, 20, 0, 20, 0, 18, 0, 3, 18, 15])  # 1 and 2 are pages of a log that ends on day 20
+    verdict = np.array([opened, changed, changed, same, opened, same, opened, same, opened, changed, same, opened])
+    kinds = np.array([0, 129, 129, 0, 0, 0, 0, 0, 0, 1, 0, 0])
+    visits = Visits.of(page, DAY * day, verdict=verdict, kinds=kinds)
+    cut = as_known_at(visits, 7 * DAY)
+    assert list(zip(cut.page.tolist(), (cut.time / DAY).tolist(), cut.verdict.tolist(), strict=True)) == [
+        (1, 0, opened), (1, 3, changed), (1, 7, same), (2, 0, opened), (2, 7, same), (3, 0, opened), (4, 0, opened),
+        (4, 3, changed),
+    ]  # fmt: skip
+    assert as_known_at(visits, 20 * DAY) is visits
+    assert as_known_at(visits, 3 * DAY).page.tolist() == [1, 1, 2, 2, 3, 4, 4]  # page 1 has an event at the cut
 
 
 @given(st.lists(st.tuples(st.floats(10.0, 1e6), st.booleans(), st.floats(0.01, 0.99)), min_size=1, max_size=12))

@@ -19,7 +19,7 @@ from recrawl.app.workspace.settings import Settings
 from recrawl.app.workspace.workspace_wiring import host_limits_of, policy_of, politeness_of
 from recrawl.crawl.visit.site_claims import signals
 from recrawl.errors import ConfigError, InputError, counted, four_digits
-from recrawl.estimate.site_signals import exact_times_as_observations
+from recrawl.estimate.site_signals import as_known_at, exact_times_as_observations
 from recrawl.model import ANSWERED, Belief, BoolArray, FloatArray, IntArray, Outcome, Pages
 from recrawl.plan.budget_outcome import (
     BudgetOutcome,
@@ -166,7 +166,7 @@ def look_ahead(
 
     ``expected`` and ``links`` are the predictions of the model for changes and new links of pages without history.
     """
-    everything, visits = store.pages(), store.visits(until=now).sorted()
+    everything, visits = store.pages(), as_known_at(store.visits(), now).sorted()
     # A later import may hold earlier visits: the page was known then.
     known = (everything.discovered <= now) | np.isin(everything.id, visits.page)
     pages = everything.take((everything.importance > 0) & known)
@@ -288,8 +288,8 @@ def changes_known(outlook: PlanOutlook, known: BeliefTable) -> FloatArray | None
 def next_pages(store: PageTable, outlook: PlanOutlook, rows: IntArray, known: BeliefTable) -> Columns:
     """The pages at these rows: when, and why.
 
-    ``changes_per_day`` is the long-run rate that ``recrawl rates`` has ``known`` of them, ``now_per_day`` the present
-    rate (:func:`present_rates`).
+    ``changes_per_day`` is the rate that ``recrawl rates`` has ``known`` of them, ``policy_per_day`` the estimate of the
+    policy (:func:`policy_estimates`).
     """
     ids = outlook.pages.id[rows]
     last, due = outlook.last_observed[rows], outlook.due[rows]
@@ -317,15 +317,16 @@ def next_pages(store: PageTable, outlook: PlanOutlook, rows: IntArray, known: Be
         "low": (low * DAY).tolist(),
         "high": (high * DAY).tolist(),
         "in_words": words,
-    } | present_rates(outlook, ids, ~np.isnan(rate), gone_since)
+    } | policy_estimates(outlook, ids, ~np.isnan(rate), gone_since)
 
 
-def present_rates(outlook: PlanOutlook, page: IntArray, known: BoolArray, gone_since: FloatArray) -> Columns:
-    """The rate at which each of these pages changes at present, with its 90 % interval, changes a day.
+def policy_estimates(outlook: PlanOutlook, page: IntArray, known: BoolArray, gone_since: FloatArray) -> Columns:
+    """The estimate of each page's rate by which the policy decides, with its 90 % interval, changes a day.
 
-    It is the rate by which the policy decides: that of a page of its age, by its last years. The long-run rate counts
-    all of its observed time. The two differ for a page that stopped, or started, to change. NaN where not ``known``,
-    and for pages that are never to be visited.
+    It is about the same rate as that of ``recrawl rates``, by another method: the policy learns from each observation
+    as it comes, in bounded memory and with clocks of its own. On recorded histories both predict the following year,
+    now one better, now the other (``benchmarks/held_out_rates.py``). NaN where not ``known``, and for pages that are
+    never to be visited.
     """
     place = np.minimum(np.searchsorted(outlook.pages.id, page), len(outlook.pages) - 1)
     known = known & (outlook.pages.id[place] == page)
@@ -336,10 +337,10 @@ def present_rates(outlook: PlanOutlook, page: IntArray, known: BoolArray, gone_s
     with np.errstate(divide="ignore"):
         words = [in_words(every, every, every) for every in (1.0 / middle).tolist()]
     return {
-        "now_per_day": (middle * DAY).tolist(),
-        "now_low": (low * DAY).tolist(),
-        "now_high": (high * DAY).tolist(),
-        "now_in_words": [
+        "policy_per_day": (middle * DAY).tolist(),
+        "policy_low": (low * DAY).tolist(),
+        "policy_high": (high * DAY).tolist(),
+        "policy_in_words": [
             told if math.isnan(gone) else "–" for told, gone in zip(words, gone_since.tolist(), strict=True)
         ],
     }

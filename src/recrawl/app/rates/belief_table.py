@@ -17,7 +17,7 @@ from recrawl.estimate.gap_columns import highest_identifiable_rate
 from recrawl.estimate.operational.operational_posterior import ClockedBelief, OperationalPosterior
 from recrawl.estimate.point_evidence import PointBelief
 from recrawl.estimate.posterior.posterior_estimators import DatedPosterior, GammaPosterior, Posterior
-from recrawl.estimate.site_signals import SourceStatements, exact_times_as_observations, is_exact
+from recrawl.estimate.site_signals import SourceStatements, as_known_at, exact_times_as_observations, is_exact
 from recrawl.model import (
     Belief,
     BoolArray,
@@ -259,7 +259,7 @@ def training_of(store: Store, span: VisitSpan) -> TrainingHistory:
     """What the visits of a span say of every page that was seen in it, and which host and cluster each lies in."""
     observations = store.observations(span.pages, since=span.since)
     if span.until is not None:
-        observations = observations.take(observations.time <= span.until)
+        observations = as_known_at(observations, span.until)
     if span.kind is not None and span.kind & LINK_KINDS:
         observations = _of_links(store, observations)
     told = exact_times_as_observations(observations)

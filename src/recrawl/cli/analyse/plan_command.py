@@ -597,8 +597,8 @@ def plan(  # noqa: PLR0913 - one argument an option
     A page is due when the value of a visit reaches the threshold (shadow price): the value at which all requested
     visits use exactly the budget. Worth is the current value of a visit relative to the threshold. P(changed) is the
     probability that the page has changed since its last observation. Change rates are those of recrawl rates. The
-    policy uses the current rate, which differs if a page changed its behaviour or aged. Below the table: late pages,
-    the effect of 10 % more or less budget, and requests that cannot be met, with the reason.
+    policy decides by its own estimate of the same rate, which it learns visit by visit; it is shown beside it. Below
+    the table: late pages, the effect of 10 % more or less budget, and requests that cannot be met, with the reason.
     """
     with _planning(workspace, assignments, at) as asked:
         _tell_next(asked, host, limit, json_output=json_output)
@@ -718,7 +718,7 @@ def _print_next(columns: Columns) -> None:
         "last visit": [shown_time(when) for when in columns["last_observed"]],
         "P(changed)": [shown_share(share) for share in columns["p_changed"]],
         "changes": columns["in_words"],
-        "present rate": columns["now_in_words"],
+        "policy's estimate": columns["policy_in_words"],
     }
     print_table(list(shown), list(zip(*shown.values(), strict=True)), right=("worth", "P(changed)"))
 

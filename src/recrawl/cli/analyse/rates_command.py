@@ -54,7 +54,7 @@ recrawl rates --sort changed --match /news/     news pages that have probably ch
 recrawl rates --by host --window 90d            hosts, from the visits of the last 90 days
 recrawl rates --kind new-links --min-observations 5    new links only, well-observed pages only
 recrawl rates --at 2026-01-01                   the estimates as of that time
-recrawl rates --present                         also the present rates, by which recrawl plan decides
+recrawl rates --with-policy                     also the policy's estimates, by which recrawl plan decides
 recrawl rates --output rates.parquet            all pages, for other programs (or .csv)
 recrawl rates diagnose                          test whether changes are Poisson
 recrawl rates compare                           which estimator predicts your pages best
@@ -95,8 +95,9 @@ def rates(  # noqa: PLR0913 - one argument an option
     at: AtOption = None,
     sort: Annotated[RatesOrder, typer.Option(help="Sort order.")] = RatesOrder.RATE,
     limit: RowsOption = None,
-    present: Annotated[
-        bool, typer.Option("--present", help="Add the present rate of each page, by which recrawl plan decides.")
+    with_policy: Annotated[
+        bool,
+        typer.Option("--with-policy", help="Add the policy's estimate of each page, by which recrawl plan decides."),
     ] = False,
     output: RowsFileOption = None,
     plot: PlotOption = None,
@@ -111,9 +112,9 @@ def rates(  # noqa: PLR0913 - one argument an option
     estimate is 12 days, and the 90 % interval is 9 to 17 days. P(changed) is the probability that the page has changed
     since its last observation; for hosts and sections, the expected share of changed pages.
 
-    The rate is the long-run rate: it counts all observed time. --present adds the present rate, the one by which
-    recrawl plan decides and which it shows, too: it follows the last years and the age of the page. The two differ for
-    pages that stopped, or started, to change.
+    The rate is what to expect from now on. A page may change its behaviour, so recent observations count more than
+    those of years ago: a page with 100 changes ten years ago and none since has a low rate. --with-policy adds the
+    estimate of the same rate by which recrawl plan decides: the policy learns it visit by visit.
 
     All estimators assume that changes follow a Poisson process; recrawl rates diagnose tests this on your pages.
     """
@@ -121,10 +122,10 @@ def rates(  # noqa: PLR0913 - one argument an option
     from recrawl.cli.tables import command_provenance
 
     _check_files(output, plot)
-    if present and (by is not RatesGrouping.PAGE or kind is not ChangeAspect.ANY or window is not None):
+    if with_policy and (by is not RatesGrouping.PAGE or kind is not ChangeAspect.ANY or window is not None):
         raise ConfigError(
-            "The present rate is that of pages, by all visits and kinds of changes.",
-            "Leave out --present, or --by, --kind and --window.",
+            "The policy estimates rates of pages, by all visits and kinds of changes.",
+            "Leave out --with-policy, or --by, --kind and --window.",
         )
     question = replace(
         _question(host, match, min_observations, kind, window, at, estimator),
@@ -136,15 +137,15 @@ def rates(  # noqa: PLR0913 - one argument an option
     with place.open_store() as store:
         question = replace(question, expected=expected_changes(place, store, question.now))
         about = command_provenance(place.configuration, [workspace], as_of=question.now)
-        more = _present(place, store, question.now) if present else None
+        more = _of_policy(place, store, question.now) if with_policy else None
         _table(store, question, output, plot, more, folder=workspace, about=about, json_output=json_output)
 
 
-def _present(place: Workspace, store: Store, now: float) -> Callable[[Columns], Columns]:
-    """The columns of present rates for a table of pages: those of ``recrawl plan``, as of the same time."""
+def _of_policy(place: Workspace, store: Store, now: float) -> Callable[[Columns], Columns]:
+    """The columns of the policy's estimates for a table of pages: those of ``recrawl plan``, as of the same time."""
     import numpy as np
 
-    from recrawl.app.plan import present_rates
+    from recrawl.app.plan import policy_estimates
     from recrawl.cli.analyse.plan_command import PlanningInputs
     from recrawl.crawl.control.runtime_limits import limits
 
@@ -152,7 +153,7 @@ def _present(place: Workspace, store: Store, now: float) -> Callable[[Columns], 
 
     def added(columns: Columns) -> Columns:
         known = ~np.isnan(np.array(columns["changes_per_day"], np.float64))
-        return present_rates(outlook, np.array(columns["page"], np.int64), known, np.array(columns["gone_since"]))
+        return policy_estimates(outlook, np.array(columns["page"], np.int64), known, np.array(columns["gone_since"]))
 
     return added
 
@@ -332,15 +333,15 @@ def _print(columns: Columns, question: RatesQuestion) -> None:
         name: columns[name],
         "pages": [f"{count:,}" for count in columns.get("pages", [])],
         "changes": columns["in_words"],
-        "present rate": columns.get("now_in_words", []),
+        "policy's estimate": columns.get("policy_in_words", []),
         "evidence": evidence,
         "last change": [shown_time(when) for when in columns["last_change"]],
         "P(changed)": [shown_share(share) for share in columns["p_changed"]],
     }
     if question.by is RatesGrouping.PAGE:
         del shown["pages"]
-    if "now_in_words" not in columns:
-        del shown["present rate"]
+    if "policy_in_words" not in columns:
+        del shown["policy's estimate"]
     print_table(list(shown), list(zip(*shown.values(), strict=True)), right=("pages", "P(changed)"))
 
 
