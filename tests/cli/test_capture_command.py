@@ -15,7 +15,8 @@ import pytest
 from recrawl.cli.collect.capture_command import print_stated
 from recrawl.crawl.clock import RealClock
 from recrawl.crawl.site_capture.capture_order import CaptureOrder
-from recrawl.crawl.site_capture.capture_terms import DEFAULT_STRATEGY
+from recrawl.crawl.site_capture.capture_terms import DEFAULT_STRATEGY, PLANNED_STRATEGY
+from recrawl.errors import ExitCode
 from recrawl.model import Outcome, Verdict, Visits
 from recrawl.simulate.sites import PageMixture, tree_site
 from recrawl.store.open import open_store
@@ -99,6 +100,30 @@ def test_the_default_strategy_finds_all_pages_and_sees_them_again(run, workspace
     said = json.loads(done.stdout)
     assert said["terms"]["strategy"] == DEFAULT_STRATEGY
     assert said["quality"]["coherence"]["coherent"] == said["quality"]["pages"] == 12 - said["refused"]["count"]
+    plan = json.loads(run("capture", "plan", home, *QUICK[:-2], "--json").stdout)
+    assert (plan["strategy"], plan["hosts"], plan["pages"]) == (PLANNED_STRATEGY, 1, said["quality"]["pages"])
+    again = run("capture", home, *QUICK[:-2], "--json", env=CONTACT)
+    assert again.returncode == 0, again.stderr
+    planned = json.loads(again.stdout)
+    assert planned["terms"]["strategy"] == PLANNED_STRATEGY
+    assert planned["quality"]["pages"] == said["quality"]["pages"]
+
+
+def test_the_worst_case_of_pages_found_late_is_bounded(run, workspace, home):
+    """SHARC Theorem 4.5: none misplaced is the best order, all misplaced the worst."""
+    assert run("capture", home, *QUICK, "--no-revisit", env=CONTACT).returncode == 0
+    once = ("--strategy", "sharc-offline", "--delay", "1s", "-w", "ws", "--json")
+    plans = [json.loads(run("capture", "plan", home, *once, "--misplaced", n).stdout) for n in (0, 4, 8)]
+    assert plans[0]["worstBlur"] == pytest.approx(plans[0]["expectedBlur"])
+    assert plans[0]["worstBlur"] <= plans[1]["worstBlur"] <= plans[2]["worstBlur"] <= 2 * plans[0]["worstBlur"]
+    wrong = run("capture", "plan", home, "-w", "ws", "--misplaced", 4)
+    assert (wrong.returncode, "--no-revisit" in wrong.stderr) == (ExitCode.BAD_CONFIG, True)
+
+
+@pytest.mark.parametrize("times", [("yesterday", "2030-01-01"), ("2030-01-02", "2030-01-01")])
+def test_an_observation_interval_is_two_times_in_order(run, workspace, home, times):
+    wrong = run("capture", home, *QUICK, "--observe", *times, env=CONTACT)
+    assert (wrong.returncode, "--observe" in wrong.stderr) == (ExitCode.BAD_CONFIG, True)
 
 
 def test_the_optimum_prints_what_no_plan_exceeds(run, workspace, home):

@@ -80,9 +80,9 @@ def test_every_command_says_the_same_of_a_page(run, archive):
     assert [url for url, likely in changed[0].items() if likely is None] == [ONCE]
     assert all(close((changed[0][url],), (changed[1][url],), rel=1e-4) for url in rates)  # asked seconds apart
     with open_store(archive / "recrawl.db") as store:  # a capture, and the sections of a report
-        page = store.pages().id
         now = START + 100 * DAY
-        captured = dict(zip(store.urls(page), BelievedRates(store, now)(page) * DAY, strict=True))
+        believed = BelievedRates(store, now).table
+        captured = dict(zip(store.urls(believed.histories.page), believed.rate * DAY, strict=True))
         report = rows_for(store, RatesQuestion(ESTIMATORS[DEFAULT], now))
         shown = answer(store, AssessmentQuestion()).quality
         assert np.array_equal(shown.observations.page, report.training.histories.page)

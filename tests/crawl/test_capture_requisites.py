@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 from recrawl.crawl.site_capture import capture_course
+from recrawl.crawl.site_capture.capture_course import lane_of
+from recrawl.crawl.site_capture.capture_opening import known_pages, knows_pages
 from recrawl.crawl.site_capture.capture_order import CaptureOrder
 from recrawl.crawl.site_capture.capture_terms import Requisites
-from recrawl.crawl.visit.scope import MOST_NESTED, ScopeRules
+from recrawl.crawl.visit.scope import MOST_NESTED, ScopeRules, SiteScope
 from recrawl.model import Outcome
 from recrawl.time import VirtualClock
+from recrawl.urls import address
 
 DELAY = 10.0
 IMAGE, SHEET = {"Content-Type": "image/png"}, {"Content-Type": "text/css"}
@@ -198,3 +201,43 @@ def test_a_capture_of_many_hosts_is_resumed_wherever_it_was_stopped(scene, web, 
     assert len(site.paths()) == len(whole)
     assert (visits.outcome <= Outcome.NOT_MODIFIED).all()
     assert (report.requisites, report.hosts, len(report.quality.coherent)) == (8, 3, 12)
+
+
+async def again(scene, home, **order):
+    """Capture twice: online, and then as ordered. The second report, its log, and how the capture saw its pages."""
+    port = home.rsplit(":", 1)[1].rstrip("/")
+    async with scene(clock=VirtualClock(1.79e9), hosts=[f"{host}:{port}" for host in HOSTS]) as stage:
+        await stage.capture(CaptureOrder(site=home, strategy="bfs-lifo"))
+        stage.clock.advance_to(1.79e9 + 1000.0)
+        report = await stage.capture(CaptureOrder(site=home, **order))
+        log = stage.store.site_log(report.capture.id)
+        knows = knows_pages(stage.store, known_pages(stage.store, SiteScope(ScopeRules(), (address(home),))))
+        return report, log, [lane_of(url) for url in stage.urls(log.found.page)], knows
+
+
+@pytest.mark.parametrize("requisites", [Requisites.ANY, Requisites.SCOPE, Requisites.NONE])
+def test_a_second_capture_plans_with_all_that_the_first_one_found(scene, web, requisites):
+    report, log, lanes, knows = asyncio.run(again(scene, web, strategy="sharc-selective", requisites=requisites))
+    assert knows
+    assert not log.after.any()  # nothing is found that was not planned
+    assert report.found == {Requisites.ANY: 12, Requisites.SCOPE: 7, Requisites.NONE: 4}[requisites]
+    assert len(set(lanes)) == (3 if requisites is Requisites.ANY else 1)
+    assert len(report.quality.coherent) == report.found
+    last = max(step.time for step in log.steps if not step.revisit)
+    away = [step.time for step in log.steps if not step.revisit and lanes[step.number] != lanes[0]]
+    assert all(last - time < 5 * DELAY for time in away)  # four pages at most on each of the other hosts
+
+
+def test_a_given_observation_interval_holds_the_capture_in_its_middle(scene, web):
+    """SHARC Theorem 4.4; and if it is too late for that, the hottest page comes next to its middle (reading 003.7)."""
+    interval = 1.79e9 + 2000.0, 1.79e9 + 3000.0
+    order = {"strategy": "sharc-offline", "requisites": Requisites.NONE, "observe": interval}
+    report, log, *_ = asyncio.run(again(scene, web, **order))
+    times = [step.time for step in log.steps]
+    assert np.mean(times) == pytest.approx(np.mean(interval), abs=1e-6)
+    assert np.diff(times).tolist() == [DELAY] * 3
+    assert (report.quality.start, report.quality.end) == interval
+    scene.forget()
+    late = {**order, "observe": (1.79e9, 1.79e9 + 100.0)}
+    _, log, *_ = asyncio.run(again(scene, web, **late))
+    assert log.steps[0].time < 1.79e9 + 1000.0 + 3 * DELAY

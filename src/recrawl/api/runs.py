@@ -190,6 +190,8 @@ def run_capture(  # noqa: PLR0913 - one argument an option of the command
     from_sitemap: bool = False,
     max_pages: int | None = None,
     requisites: str = "any",
+    weights: str = "importance",
+    observe: tuple[Moment, Moment] | None = None,
     restart: bool = False,
     settings: Mapping[str, object] | None = None,
 ) -> CaptureResult:
@@ -205,11 +207,17 @@ def run_capture(  # noqa: PLR0913 - one argument an option of the command
         StoreError: the store is damaged.
     """
     from recrawl.app.display import pause_of
-    from recrawl.app.site_capture import site_url
+    from recrawl.app.site_capture import begun_or_usual, site_url
     from recrawl.app.workspace.workspace import open_workspace
     from recrawl.crawl.clock import RealClock
     from recrawl.crawl.site_capture.capture_order import CaptureOrder
-    from recrawl.crawl.site_capture.capture_terms import DEFAULT_STRATEGY, DEFAULT_THRESHOLD, RateSource, Requisites
+    from recrawl.crawl.site_capture.capture_terms import (
+        DEFAULT_STRATEGY,
+        DEFAULT_THRESHOLD,
+        RateSource,
+        Requisites,
+        WeightSource,
+    )
     from recrawl.crawl.visit.scope import ScopeKind, ScopeRules
 
     place = open_workspace(Path(workspace), settings or {})
@@ -233,7 +241,13 @@ def run_capture(  # noqa: PLR0913 - one argument an option of the command
         max_pages=max_pages,
         scope=rules,
         requisites=one_of(Requisites, requisites, "requisites"),
+        weights=one_of(WeightSource, weights, "weights"),
+        observe=None if observe is None else (moment_of(observe[0]), moment_of(observe[1])),
     )
+    if strategy is None:
+        with place.open_store() as store:
+            begun = [] if restart else [known for known in store.site_captures() if not known.is_finished]
+            order = begun_or_usual(store, begun, order)
     report, words = _to_the_end(lambda stopping: _capture(place, order, stopping, restart=restart))
     about = _provenance(
         "run_capture",

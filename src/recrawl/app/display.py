@@ -88,6 +88,23 @@ def seconds_of(option: str, text: str) -> float:
         raise ConfigError(f"{option}: {error.what}", error.remedy) from error
 
 
+def seconds_since_epoch(option: str, text: str) -> float:
+    """The time that an option was given, in seconds since the epoch.
+
+    Raises:
+        ConfigError: it is none; the option is named.
+
+    >>> seconds_since_epoch("--observe", "1970-01-02")
+    86400.0
+    """
+    from recrawl.formats.dates import w3c_time
+
+    when = w3c_time(text)
+    if when is None:
+        raise ConfigError(f"{option}: {text!r} is not a time.", "Write it as 2026-11-15 or 2026-11-15T09:30:00Z.")
+    return when
+
+
 def pause_of(option: str, text: str) -> float:
     """Seconds between requests, as an option says them: 2s, 500ms; a bare number is seconds.
 

@@ -17,15 +17,27 @@ import numpy as np
 
 from recrawl.app.display import command_in, period, some_named, valid_period
 from recrawl.assess.blur_coherence import LIKELY, CaptureStatement, Names, outcome_counts, statement_json
+from recrawl.capture.believed_rates import disappearance_hazard, steady_rates
+from recrawl.capture.single_visit import organ_pipes
 from recrawl.crawl.clock import RealClock
 from recrawl.crawl.site_capture.capture_course import CaptureReport, report_json
+from recrawl.crawl.site_capture.capture_opening import FEWEST_KNOWN, known_pages, known_requisites, knows_pages
 from recrawl.crawl.site_capture.capture_order import CaptureOrder
-from recrawl.crawl.site_capture.capture_terms import RateSource
+from recrawl.crawl.site_capture.capture_terms import (
+    DEFAULT_STRATEGY,
+    OBSERVED_STRATEGY,
+    PLANNED_STRATEGY,
+    RateSource,
+    Requisites,
+    WeightSource,
+)
 from recrawl.crawl.site_capture.site_capture_driver import CaptureProgress, SiteCaptureDriver
+from recrawl.crawl.visit.scope import SiteScope
 from recrawl.errors import ConfigError, InputError, counted
 from recrawl.estimate import site_signals
+from recrawl.estimate.gap_columns import highest_identifiable_rate
 from recrawl.estimate.posterior.gamma_posterior import UNKNOWN_RATE
-from recrawl.model import BoolArray, FloatArray, IntArray
+from recrawl.model import BoolArray, CapturePlan, FloatArray, IntArray
 from recrawl.predict import related_pages
 from recrawl.store.base import Store
 from recrawl.time import format_duration
@@ -33,7 +45,7 @@ from recrawl.time import format_duration
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from recrawl.app.rates.belief_table import Expected
+    from recrawl.app.rates.belief_table import BeliefTable, Expected
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.crawl.worker.crawl_assembly import WorkerSettings
     from recrawl.schedule.politeness.host_politeness import PolitenessRules
@@ -90,6 +102,7 @@ async def carry_out(  # noqa: PLR0913 - what takes part, and who wants to know
             politeness=Politeness(rules),
             archive=at_hand.archive,
             rates=rates_of(place, store, order, started),
+            weights=Priorities(store, started) if order.weights is WeightSource.PRIORITY else None,
             log=at_hand.events,
             on_visit=lambda visited: at_hand.attempts.write([visited]),
         )
@@ -113,9 +126,62 @@ async def carry_out(  # noqa: PLR0913 - what takes part, and who wants to know
 def rates_of(place: Workspace, store: Store, order: CaptureOrder, started: float) -> BelievedRates:
     """Change rates at the start of a capture, from earlier visits and the trained model."""
     from recrawl.app.predict.model_use import expected_changes, predicted_changes
+    from recrawl.app.workspace.workspace_wiring import politeness_of
 
     predicted, compared = predicted_changes(place, store, started), expected_changes(place, store, started)
-    return BelievedRates(store, started, order.rates, predicted, compared)
+    horizon = None
+    if order.revisits:
+        usual = pauses_of(order, politeness_of(place.configuration.settings.politeness))
+        pages = order.expected or len(known_pages(store, SiteScope(order.scope, (order.seed,))))
+        horizon = usual.pause(0.0, None) * max(pages, 1)
+    return BelievedRates(store, started, order.rates, predicted, compared, horizon)
+
+
+def usual_strategy(store: Store, order: CaptureOrder) -> CaptureOrder:
+    """The order with the strategy that fits what the workspace knows: an offline one if it knows the pages of the site.
+
+    It does after a capture of the whole site, or if a crawl or an import has seen most of it.
+    With a given observation interval it is the one that is best for that, and visits once.
+    """
+    if order.observe is not None:
+        return replace(order, strategy=OBSERVED_STRATEGY)
+    resources = order.requisites is not Requisites.NONE
+    known = known_pages(store, SiteScope(order.scope, (order.seed,)), resources=resources)
+    finished = (CaptureOrder.from_json(one.terms) for one in store.site_captures() if one.is_finished)
+    whole = any((one.site, one.scope, one.max_pages) == (order.site, order.scope, None) for one in finished)
+    knows = len(known) >= FEWEST_KNOWN and (whole or knows_pages(store, known))
+    return replace(order, strategy=PLANNED_STRATEGY if knows else DEFAULT_STRATEGY)
+
+
+def begun_or_usual(store: Store, unfinished: Sequence[SiteCapture], order: CaptureOrder) -> CaptureOrder:
+    """As :func:`usual_strategy`; for an unfinished capture with either strategy the one that it was begun with."""
+    begun = {CaptureOrder.from_json(known.terms) for known in unfinished if known.site == order.site}
+    for name in (DEFAULT_STRATEGY, PLANNED_STRATEGY, OBSERVED_STRATEGY):
+        if replace(order, strategy=name) in begun:
+            return replace(order, strategy=name)
+    return usual_strategy(store, order)
+
+
+@dataclass(frozen=True, slots=True)
+class Priorities:
+    """Weights of pages by what sitemaps say (``priority``), in units of 0.5, which a page without it has."""
+
+    store: Store
+    until: float
+    """What was said later does not count, seconds since the epoch."""
+
+    def __call__(self, page: IntArray) -> FloatArray:
+        """The weight of each page: 0.02 to 2. O(n log n)."""
+        claims = self.store.claims(np.unique(page))
+        said = np.flatnonzero((claims.priority >= 0.0) & (claims.time <= self.until))
+        last = dict(zip(claims.page[said].tolist(), claims.priority[said].tolist(), strict=True))
+        return (
+            np.array([max(last.get(one, _USUAL_PRIORITY), _LEAST_PRIORITY) for one in page.tolist()]) / _USUAL_PRIORITY
+        )
+
+
+_USUAL_PRIORITY, _LEAST_PRIORITY = 0.5, 0.01
+"""That of a page that nothing is said of (sitemaps.org), and the least that counts: every page is worth a little."""
 
 
 def pauses_of(order: CaptureOrder, rules: PolitenessRules) -> PolitenessRules:
@@ -160,54 +226,100 @@ def unfinished_capture(unfinished: Sequence[SiteCapture], order: CaptureOrder, f
 class CaptureForecast:
     """A forecast for a capture of all known pages, assuming immediate responses and no failures."""
 
+    strategy: str
     pages: int
+    hosts: int
+    """They are captured side by side."""
     requests: int
     delay: float
-    """Seconds between requests."""
+    """Seconds between requests to the host of the start page."""
+    seconds: float
+    """From the first request to the last."""
+    wait: float
+    """Seconds until the first request, for a given observation interval."""
     coherent: float | None
     """Expected number of pages unchanged between visit and revisit; ``None`` without revisits."""
     blur: float
     """Expected changes per page between a requested time and the shown copy."""
-
-    @property
-    def seconds(self) -> float:
-        """Seconds from the first request to the last."""
-        return max(self.requests - 1, 0) * self.delay
+    worst_blur: float | None
+    """The same if as many pages as asked for are visited in the worst order; ``None`` if nobody asked."""
 
 
-def forecast(place: Workspace, store: Store, order: CaptureOrder, now: float) -> CaptureForecast:
+def forecast(
+    place: Workspace, store: Store, order: CaptureOrder, now: float, *, misplaced: int | None = None
+) -> CaptureForecast:
     """Forecast a capture from the pages and rates in the workspace; O(pages) plus the cost of the strategy.
+
+    With ``misplaced`` also the worst case of a single-visit capture: so many pages, the hottest, are visited first and
+    last because they were found late (SHARC Theorem 4.5).
 
     Raises:
         InputError: no page of the site is known.
+        ConfigError: the worst case was asked of a capture with revisits, several hosts, or fewer pages.
     """
-    import numpy as np
-
     from recrawl.app.workspace.workspace_wiring import politeness_of
-    from recrawl.assess.blur_coherence import average_blur, expected_coherence
+    from recrawl.assess.blur_coherence import average_blur, expected_coherence, worst_case_increase
+    from recrawl.capture.pyramid import side_by_side
     from recrawl.capture.strategy import LinkGraph, walk
-    from recrawl.crawl.site_capture.capture_opening import known_pages
-    from recrawl.crawl.visit.scope import SiteScope
+    from recrawl.crawl.site_capture.capture_course import lane_of
 
-    pages = known_pages(store, SiteScope(order.scope, (order.seed,)))[: order.max_pages]
+    scope = SiteScope(order.scope, (order.seed,))
+    pages = known_pages(store, scope, resources=order.requisites is not Requisites.NONE)[: order.max_pages]
     if not len(pages):
         raise InputError(f"No page of {order.site} is known yet.", "Capture it once, or import captures of it.")
+    pages = np.union1d(pages, known_requisites(store, order, scope))
+    lanes = {name: number for number, name in enumerate(dict.fromkeys(map(lane_of, [order.site, *store.urls(pages)])))}
+    lane = np.array([lanes[lane_of(url)] for url in store.urls(pages)], np.int64)
     usual = politeness_of(place.configuration.settings.politeness)
-    told = float(store.hosts(store.pages(pages[:1]).host).delay[0])
-    delay = pauses_of(order, usual).pause(0.0, told if told > usual.shortest else None)
+    hosts = store.hosts(np.unique(store.pages(pages).host))
+    told = dict(zip(hosts.id.tolist(), hosts.delay.tolist(), strict=True))
+    delay = np.full(len(lanes), pauses_of(order, usual).pause(0.0, None))
+    for number, host in zip(lane.tolist(), store.pages(pages).host.tolist(), strict=True):
+        if told[host] > usual.shortest:
+            delay[number] = pauses_of(order, usual).pause(0.0, told[host])
     rate = rates_of(place, store, order, now)(pages)
-    no_links = LinkGraph(np.zeros(len(pages) + 1, np.int64), np.empty(0, np.int64))
-    path = walk(order.new_strategy(delay), no_links, np.arange(len(pages)), rate)
-    again = path.revisited if order.revisits else path.revisited[:0]
-    plan = type(path)(path.visited, again).plan()
-    visit, revisit = plan.visit_times(0.0, delay), plan.revisit_times(0.0, delay)
-    seen_again = revisit if order.revisits else None
+    weight = Priorities(store, now)(pages) if order.weights is WeightSource.PRIORITY else None
+    made: list[int] = []
+
+    def plan(rates: FloatArray, pace: float, weights: FloatArray | None) -> CapturePlan:
+        """One host: all its pages are known, and lead to no others."""
+        no_links = LinkGraph(np.zeros(len(rates) + 1, np.int64), np.empty(0, np.int64))
+        strategy = order.new_strategy(pace, started=now)
+        path = walk(strategy, no_links, np.arange(len(rates)), rates, weights)
+        again = path.revisited if order.revisits else path.revisited[:0]
+        made.append(len(path.visited) + len(again))
+        return type(path)(path.visited, again).plan()
+
+    times = side_by_side(lane, delay, plan, rate, weight)
+    again = times.revisit if order.revisits else None
+    home, wait, seen = float(delay[0]), 0.0, (times.begin, times.end)
+    if order.observe is not None:
+        wait = max(sum(order.observe) / 2.0 - now + times.begin, 0.0)
+        start = now + wait - times.begin  # of the common middle
+        seen = order.observe[0] - start, order.observe[1] - start
+    blur = average_blur(rate, times.visit, *seen, again) if len(pages) > 1 else 0.0
+    worst = None
+    if misplaced is not None:
+        if order.revisits or len(lanes) > 1 or not 0 <= misplaced <= len(pages) or order.observe is not None:
+            raise ConfigError(
+                "--misplaced is about a capture of one host that visits each page once.",
+                f"Add --no-revisit, leave out --observe, and give at most {len(pages)} pages.",
+            )
+        least = average_blur(
+            np.sort(rate), organ_pipes(np.sort(rate)).visit_times(0.0, home), 0.0, home * (len(pages) - 1)
+        )
+        worst = least + worst_case_increase(rate, misplaced, home) / (home * max(len(pages) - 1, 1)) / len(pages)
     return CaptureForecast(
+        order.strategy,
         len(pages),
-        len(path.visited) + len(again),
-        delay,
-        expected_coherence(rate, revisit - visit) if order.revisits else None,
-        average_blur(rate, visit, 0.0, float(revisit.max()), seen_again) if len(pages) > 1 else 0.0,
+        len(lanes),
+        sum(made),
+        home,
+        times.end - times.begin,
+        wait,
+        expected_coherence(rate, times.revisit - times.visit) if order.revisits else None,
+        blur,
+        worst,
     )
 
 
@@ -225,6 +337,9 @@ _NOTHING = np.empty(0, np.int64), np.empty(0)
 class BelievedRates:
     """Rates by page id, per second: by default from visits, then from sitemaps, then from predictions.
 
+    To all of them the hazard of disappearance is added. The belief about a page is that of ``recrawl rates``; as one
+    number it is the mean, or with a ``horizon`` the rate that gives the probability of staying unchanged for so long.
+
     Only visits before the capture count, so that an interrupted capture gets the same rates as an uninterrupted one.
     """
 
@@ -237,6 +352,8 @@ class BelievedRates:
     """Predicted rates of new pages from their URLs; the rates of neighbouring pages without a model."""
     compared: Expected | None = None
     """What it expects of pages beside each other, for what visits taught."""
+    horizon: float | None = None
+    """For revisits: seconds for which a page typically must stay unchanged. ``None`` for single visits."""
 
     def __call__(self, page: IntArray) -> FloatArray:
         """The rate of each page. The first call learns from all visits; then O(n log n)."""
@@ -250,7 +367,7 @@ class BelievedRates:
         if len(known):
             place = np.minimum(np.searchsorted(known, page), len(known) - 1)
             rate = np.where(known[place] == page, learned[place], rate)
-        return rate
+        return rate + self.hazard(page)
 
     def predicted(self, page: IntArray) -> BoolArray:
         """The pages that the model predicts: never observed, and in no sitemap in use."""
@@ -266,16 +383,41 @@ class BelievedRates:
     @cached_property
     def _learned(self) -> tuple[IntArray, FloatArray]:
         """Pages that were seen, ascending, and what visits taught of each."""
-        if not len(self.store.latest_visits(1)):
+        known = self.table
+        if known is None:
             return np.empty(0, np.int64), np.empty(0)
+        twice = np.flatnonzero(known.histories.counts() > 0)  # of the others nothing is known but what is expected
+        belief = known.belief.take(twice)
+        rate = belief.mean() if self.horizon is None else steady_rates(belief, self.horizon)
+        # Where a page changed at every observation, only a lower bound is known, and the tail dominates the mean.
+        most = highest_identifiable_rate(known.training.evidence.histories.take(twice))
+        return known.histories.page[twice], np.minimum(rate, most)
+
+    @cached_property
+    def table(self) -> BeliefTable | None:
+        """What all visits before the capture taught; ``None`` without any."""
+        if not len(self.store.latest_visits(1)):
+            return None
         from recrawl.app.rates.belief_table import (  # takes long to import, and a first capture has nothing to learn
             VisitSpan,
             learn,
         )
 
-        known = learn(self.store, VisitSpan(until=self.until), expected=self.compared)
-        twice = np.flatnonzero(known.histories.counts() > 0)  # of the others nothing is known but what is expected
-        return known.histories.page[twice], known.rate[twice]
+        return learn(self.store, VisitSpan(until=self.until), expected=self.compared)
+
+    def hazard(self, page: IntArray) -> FloatArray:
+        """Disappearances a second of each page, by its host: a page that exists has never disappeared before."""
+        known = self.table
+        host = self._host(page)
+        if known is None:
+            return disappearance_hazard(np.zeros(len(page)), np.zeros(len(page)))
+        gone, histories = known.gone_since, known.histories
+        until = np.where(np.isnan(gone), histories.last_visit, gone)
+        watched = np.maximum(until - histories.first_visit, 0.0)
+        ids, row = np.unique(np.concatenate([self._host(histories.page), host]), return_inverse=True)
+        seen, asked = row[: len(histories)], row[len(histories) :]
+        lost = np.bincount(seen, (~np.isnan(gone)).astype(np.float64), len(ids)).astype(np.float64)
+        return disappearance_hazard(lost, np.bincount(seen, watched, len(ids)).astype(np.float64))[asked]
 
     @cached_property
     def _around(self) -> tuple[related_pages.NeighbourPrior, bool]:

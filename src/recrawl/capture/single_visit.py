@@ -139,6 +139,17 @@ def centred_start(pages: int, delay: float, start: float, end: float) -> float:
     return (start + end - (pages - 1) * delay) / 2.0
 
 
+def first_visit(terms: CaptureTerms, pages: int) -> float:
+    """When to make the first of N visits, in seconds from the earliest start of the capture; 0 without an interval.
+
+    The middle of the visits is then the middle of the observation interval, unless the capture can only start later.
+
+    >>> first_visit(CaptureTerms(delay=10.0, observe=(0.0, 600.0)), 7), first_visit(CaptureTerms(delay=1.0), 7)
+    (270.0, 0.0)
+    """
+    return 0.0 if terms.observe is None else max(centred_start(pages, terms.delay, *terms.observe), 0.0)
+
+
 class SharcOnline:
     """Coldest first while few pages are known, hottest first past the middle, and between them organ pipes.
 

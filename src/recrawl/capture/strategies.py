@@ -13,7 +13,14 @@ from types import MappingProxyType
 
 import numpy as np
 
-from recrawl.capture.pyramid import RevisitedStrategy, RevisitOrder, SharcThresholdOutermost, divide, sharc_revisits
+from recrawl.capture.pyramid import (
+    RevisitedStrategy,
+    RevisitOrder,
+    SharcThresholdOutermost,
+    around_middle,
+    divide,
+    sharc_revisits,
+)
 from recrawl.capture.sharc_intervals import SharcIntervalsOnline, place_and_shrink
 from recrawl.capture.sharc_optimal import prove
 from recrawl.capture.sharc_selective import SharcSelectiveOnline, select
@@ -24,6 +31,7 @@ from recrawl.capture.single_visit import (
     HottestLast,
     SharcOnline,
     by_utility,
+    first_visit,
     organ_pipes,
 )
 from recrawl.capture.strategy import CaptureTerms, KnownPages, PlanDecision, ProvenBound, Strategy, StrategyTraits
@@ -127,8 +135,12 @@ def _by_utility(rate: FloatArray, weight: FloatArray, _: CaptureTerms) -> Captur
     return by_utility(rate, weight)
 
 
-def _organ_pipes(rate: FloatArray, weight: FloatArray, _: CaptureTerms) -> CapturePlan:
-    return organ_pipes(rate, weight)
+def _organ_pipes(rate: FloatArray, weight: FloatArray, terms: CaptureTerms) -> CapturePlan:
+    """Organ pipes; with a given observation interval the hottest pages next to its middle (SHARC 4.3.3)."""
+    if terms.observe is None:
+        return organ_pipes(rate, weight)
+    times = first_visit(terms, len(rate)) + terms.delay * np.arange(len(rate), dtype=np.float64)
+    return around_middle(rate, times, *terms.observe, weight)
 
 
 def _pyramid(rate: FloatArray, weight: FloatArray, _: CaptureTerms) -> CapturePlan | PlanDecision:
@@ -211,6 +223,12 @@ OFFLINE = frozenset(_SINGLE_VISIT_PLANS) | frozenset(_VISIT_REVISIT_PLANS)
 """The names of those whose plan needs all pages beforehand: pages they hear of later come behind it."""
 
 
+OBSERVING = frozenset({"sharc-offline"})
+"""The names of those that ask for an observation interval (:attr:`CaptureTerms.observe`)."""
+
+
 def built_in_traits(name: str) -> StrategyTraits:
     """What a driver must know of a built-in strategy."""
-    return StrategyTraits(name in REVISITING, name in OFFLINE, name in EXPECTING, name in THRESHOLDED)
+    return StrategyTraits(
+        name in REVISITING, name in OFFLINE, name in EXPECTING, name in THRESHOLDED, name in OBSERVING
+    )

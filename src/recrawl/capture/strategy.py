@@ -35,6 +35,9 @@ class CaptureTerms:
     """How many pages the site is believed to have; ``None``: estimate it as the capture goes on."""
     threshold: float = 0.95
     """τ, the probability of staying unchanged from visit to revisit that makes a page hopeful (SHARC 5.3, 5.4)."""
+    observe: tuple[float, float] | None = None
+    """Start and end of a given observation interval, in seconds from the earliest start of the capture; ``None``: the
+    interval is that of the capture."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.delay < float("inf"):
@@ -43,6 +46,8 @@ class CaptureTerms:
             raise ConfigError(f"no site has {self.expected} pages", "Expect at least 1, or leave the number out.")
         if not 0.0 < self.threshold < 1.0:
             raise ConfigError(f"a threshold of {self.threshold} is no probability", "Choose one between 0 and 1.")
+        if self.observe is not None and not self.observe[0] <= self.observe[1]:
+            raise ConfigError("the observation interval ends before it begins", "Give the earlier time first.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,8 @@ class StrategyTraits:
     """Whether it reads :attr:`CaptureTerms.expected`."""
     reads_threshold: bool = False
     """Whether it reads :attr:`CaptureTerms.threshold`."""
+    reads_observe: bool = False
+    """Whether it reads :attr:`CaptureTerms.observe`."""
 
 
 @runtime_checkable

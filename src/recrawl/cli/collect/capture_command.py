@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recrawl.app.display import HERE, command_in, pause_of, shown_time
-from recrawl.app.site_capture import report_lines, site_url, unfinished_capture
+from recrawl.app.display import HERE, command_in, pause_of, seconds_since_epoch, shown_time
+from recrawl.app.site_capture import begun_or_usual, report_lines, site_url, unfinished_capture
 from recrawl.app.workspace.configuration import parse_assignments
 from recrawl.app.workspace.workspace import open_workspace
 from recrawl.assess.blur_coherence import outcome_counts
@@ -21,10 +21,16 @@ from recrawl.cli.options import JsonOption, SetOption, WorkspaceOption
 from recrawl.cli.tables import print_json, print_table
 from recrawl.crawl.site_capture.capture_course import CaptureCourse, CaptureReport, course_of, report_of
 from recrawl.crawl.site_capture.capture_order import CaptureOrder
-from recrawl.crawl.site_capture.capture_terms import DEFAULT_STRATEGY, DEFAULT_THRESHOLD, RateSource, Requisites
+from recrawl.crawl.site_capture.capture_terms import (
+    DEFAULT_STRATEGY,
+    DEFAULT_THRESHOLD,
+    RateSource,
+    Requisites,
+    WeightSource,
+)
 from recrawl.crawl.site_capture.site_capture_driver import CaptureProgress
 from recrawl.crawl.visit.scope import ScopeKind, ScopeRules
-from recrawl.errors import ExitCode, InputError, StoreError, counted
+from recrawl.errors import ConfigError, ExitCode, InputError, StoreError, counted
 from recrawl.time import format_duration
 
 if TYPE_CHECKING:
@@ -116,25 +122,32 @@ def _counts(capture: SiteCapture) -> tuple[str, ...]:
 def print_forecast(found: CaptureForecast, order: CaptureOrder, now: float, json_output: bool) -> None:
     """Print the forecast as text or as JSON."""
     if json_output:
-        kept = {"site": order.site, "strategy": order.strategy, "pages": found.pages, "requests": found.requests}
-        quality = {"expectedCoherent": found.coherent, "expectedBlur": found.blur}
-        print_json({**kept, "delay": found.delay, "seconds": found.seconds, **quality})
+        kept = {"site": order.site, "strategy": order.strategy, "pages": found.pages, "hosts": found.hosts}
+        times = {"requests": found.requests, "delay": found.delay, "seconds": found.seconds, "wait": found.wait}
+        quality = {"expectedCoherent": found.coherent, "expectedBlur": found.blur, "worstBlur": found.worst_blur}
+        print_json({**kept, **times, **quality})
         return
-    typer.echo(f"{counted(found.pages, 'page')} of {order.site} known. No request is made.")
+    many = f" on {found.hosts:,} hosts" if found.hosts > 1 else ""
+    typer.echo(f"{counted(found.pages, 'page')} of {order.site} known{many}. No request is made.")
+    waits = f" It waits until {shown_time(now + found.wait)}." if found.wait else ""
     typer.echo(
         f"By {order.strategy}, one request every {format_duration(found.delay)}: {counted(found.requests, 'request')}, "
-        f"{format_duration(found.seconds)}. If started now, it ends at {shown_time(now + found.seconds)}."
+        f"{format_duration(found.seconds)}. If started now, it ends at {shown_time(now + found.wait + found.seconds)}."
+        f"{waits}"
     )
     whole = f"blur {found.blur:.3g}."
     if found.coherent is not None:
         whole = f"{found.coherent:.1f} of {counted(found.pages, 'page')} coherent, {whole}"
     typer.echo(f"Expected: {whole}")
+    if found.worst_blur is not None:
+        typer.echo(f"At worst: blur {found.worst_blur:.3g}, if the hottest pages are visited first and last.")
 
 
 EXAMPLES = """
 recrawl capture https://example.org/ -w my-archive
 recrawl capture https://example.org/news/ --strategy sharc-selective --from-sitemap --delay 2s
 recrawl capture https://example.org/ --scope domain --exclude '/calendar/' --max-pages 5000
+recrawl capture https://example.org/ --observe 2026-12-01T08:00Z 2026-12-01T18:00Z
 recrawl capture --resume                     continue an interrupted capture
 recrawl capture plan https://example.org/    forecast duration and quality, without requests
 recrawl capture list                         the captures of the workspace
@@ -150,13 +163,16 @@ recrawl capture show 3 --json                as it is stored, for other programs
 PLAN = """
 recrawl capture plan https://example.org/ -w my-archive
 recrawl capture plan https://example.org/ --delay 30s --strategy bfs-fifo  with another delay and order
+recrawl capture plan https://example.org/ --strategy sharc-online --misplaced 10
 """
 
 StrategyOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--strategy",
-        help="Order of visits and revisits: a name, or package.module:Name. An unknown name prints the list.",
+        help="Order of visits and revisits: a name, or package.module:Name. An unknown name prints the list. Default: "
+        "sharc-selective if the workspace knows the pages of the site, sharc-offline with --observe, else "
+        "sharc-selective-online.",
     ),
 ]
 RevisitOption = Annotated[
@@ -196,6 +212,22 @@ RatesOption = Annotated[
         "two readings, then neighbouring pages. neighbours: neighbouring pages only. equal: one rate for all pages.",
     ),
 ]
+WeightsOption = Annotated[
+    WeightSource,
+    typer.Option(
+        "--weights",
+        help="Weight of a page. importance: as recrawl add --importance. priority: what sitemaps say (priority).",
+    ),
+]
+ObserveOption = Annotated[
+    tuple[str, str] | None,
+    typer.Option(
+        "--observe",
+        metavar="FROM TO",
+        help="Given observation interval: two times such as 2026-11-15T09:30:00Z. Blur is that of queries in it, and "
+        "the capture starts such that its middle is the middle of the interval. Used by sharc-offline.",
+    ),
+]
 ScopeOption = Annotated[ScopeKind, typer.Option("--scope", help="Extent of the site.")]
 IncludeOption = Annotated[
     list[str] | None,
@@ -220,7 +252,7 @@ RequisitesOption = Annotated[
 def capture(  # noqa: PLR0913 - one argument an option
     site: Annotated[str | None, typer.Argument(metavar="SITE", help="URL of the first page.")] = None,
     *,
-    strategy: StrategyOption = DEFAULT_STRATEGY,
+    strategy: StrategyOption = None,
     revisit: RevisitOption = None,
     delay: DelayOption = None,
     expected_pages: ExpectedPagesOption = None,
@@ -238,6 +270,8 @@ def capture(  # noqa: PLR0913 - one argument an option
     ] = False,
     max_pages: MaxPagesOption = None,
     requisites: RequisitesOption = Requisites.ANY,
+    weights: WeightsOption = WeightSource.IMPORTANCE,
+    observe: ObserveOption = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an unfinished capture (of SITE).")] = False,
     restart: Annotated[
         bool, typer.Option("--restart", help="Start over even if an unfinished capture exists.")
@@ -274,7 +308,11 @@ def capture(  # noqa: PLR0913 - one argument an option
             order = CaptureOrder.from_json(begun.terms)
         else:
             order = _order(site, rules, strategy, revisit, delay, expected_pages, threshold, rates, max_pages)
-            order = replace(order, from_sitemap=from_sitemap, requisites=requisites)
+            order = replace(order, from_sitemap=from_sitemap, requisites=requisites, weights=weights)
+            order = replace(order, observe=_interval(observe))
+            if strategy is None:
+                order = begun_or_usual(store, [] if restart else open_ones, order)
+            _warn_of_unused(order, expected_pages=expected_pages, threshold=threshold)
             unfinished = None if restart else unfinished_capture(open_ones, order, place.folder)
         report = _carried_out(place, store, order, unfinished)
         print_report(store, report, json_output)
@@ -285,7 +323,7 @@ def capture(  # noqa: PLR0913 - one argument an option
 def plan_capture(  # noqa: PLR0913 - one argument an option
     site: Annotated[str, typer.Argument(metavar="SITE", help="URL of the first page.")],
     *,
-    strategy: StrategyOption = DEFAULT_STRATEGY,
+    strategy: StrategyOption = None,
     revisit: RevisitOption = None,
     delay: DelayOption = None,
     expected_pages: ExpectedPagesOption = None,
@@ -295,6 +333,17 @@ def plan_capture(  # noqa: PLR0913 - one argument an option
     include: IncludeOption = None,
     exclude: ExcludeOption = None,
     max_pages: MaxPagesOption = None,
+    requisites: RequisitesOption = Requisites.ANY,
+    weights: WeightsOption = WeightSource.IMPORTANCE,
+    observe: ObserveOption = None,
+    misplaced: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Also print the worst case of a single-visit capture in which N pages are found too late.",
+        ),
+    ] = None,
     workspace: WorkspaceOption = HERE,
     json_output: JsonOption = False,
     assignments: SetOption = None,
@@ -303,16 +352,23 @@ def plan_capture(  # noqa: PLR0913 - one argument an option
 
     No request is made. The forecast uses the pages of the site that the workspace knows, their change rates, and the
     delay of the host. It assumes that responses are immediate and that no request fails.
+
+    With --misplaced N it also bounds the blur of a capture that finds pages during its visits: at worst the N hottest
+    pages are visited at its beginning and end instead of its middle (Theorem 4.5 of the SHARC thesis).
     """
-    from recrawl.app.site_capture import forecast
+    from recrawl.app.site_capture import forecast, usual_strategy
     from recrawl.crawl.clock import RealClock
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
     rules = _scope_rules(place, scope, include, exclude)
     order = _order(site, rules, strategy, revisit, delay, expected_pages, threshold, rates, max_pages)
+    order = replace(order, requisites=requisites, weights=weights, observe=_interval(observe))
     now = RealClock().now()
     with place.open_store() as store:
-        print_forecast(forecast(place, store, order, now), order, now, json_output)
+        if strategy is None:
+            order = usual_strategy(store, order)
+        _warn_of_unused(order, expected_pages=expected_pages, threshold=threshold)
+        print_forecast(forecast(place, store, order, now, misplaced=misplaced), order, now, json_output)
 
 
 def list_captures(
@@ -365,7 +421,7 @@ def _scope_rules(  # noqa: PLR0913 - the options of the scope
 def _order(  # noqa: PLR0913, PLR0917 - the options of a capture
     site: str | None,
     rules: ScopeRules,
-    strategy: str,
+    strategy: str | None,
     revisit: bool | None,
     delay: str | None,
     expected_pages: int | None,
@@ -373,10 +429,10 @@ def _order(  # noqa: PLR0913, PLR0917 - the options of a capture
     rates: RateSource,
     max_pages: int | None,
 ) -> CaptureOrder:
-    """The capture that the options describe, after a warning about options that its strategy does not use."""
-    order = CaptureOrder(
+    """The capture that the options describe."""
+    return CaptureOrder(
         site=site_url(site),
-        strategy=strategy,
+        strategy=strategy or DEFAULT_STRATEGY,
         revisit=revisit,
         delay=None if delay is None else pause_of("--delay", delay),
         expected=expected_pages,
@@ -385,13 +441,28 @@ def _order(  # noqa: PLR0913, PLR0917 - the options of a capture
         max_pages=max_pages,
         scope=rules,
     )
+
+
+def _warn_of_unused(order: CaptureOrder, *, expected_pages: int | None, threshold: float | None) -> None:
+    """Warn of options that the strategy does not use."""
     for option, given, read in (
         ("--expected-pages", expected_pages is not None, order.reads_expected),
         ("--threshold", threshold is not None, order.reads_threshold),
+        ("--observe", order.observe is not None, order.reads_observe),
     ):
         if given and not read:
-            typer.echo(f"{option} has no effect: {order.strategy} does not use it.", err=True)
-    return order
+            only = " but for the blur in the statement" if option == "--observe" else ""
+            typer.echo(f"{option} has no effect{only}: {order.strategy} does not use it.", err=True)
+
+
+def _interval(given: tuple[str, str] | None) -> tuple[float, float] | None:
+    """The observation interval, seconds since the epoch."""
+    if given is None:
+        return None
+    start, end = (seconds_since_epoch("--observe", text) for text in given)
+    if end < start:
+        raise ConfigError("--observe ends before it begins.", "Give the earlier time first.")
+    return start, end
 
 
 def _carried_out(place: Workspace, store: Store, order: CaptureOrder, unfinished: SiteCapture | None) -> CaptureReport:

@@ -412,7 +412,8 @@ def course_of(capture: SiteCapture, log: SiteLog, urls: Sequence[str]) -> Captur
     """
     order = CaptureOrder.from_json(capture.terms)
     course = CaptureCourse(
-        lambda is_first: order.new_strategy(capture.delay, is_first=is_first), revisit=order.revisits
+        lambda is_first: order.new_strategy(capture.delay, is_first=is_first, started=capture.started),
+        revisit=order.revisits,
     )
     replay(course, log, [lane_of(url) for url in urls])
     return course
@@ -482,7 +483,8 @@ def report_of(store: HistoryStore, capture: SiteCapture, course: CaptureCourse |
     seen = _last_observations(log, revisit=False)
     there = (seen.outcome <= ANSWERED) & (seen.outcome != Outcome.GONE) & seen.made
     again = _last_observations(log, revisit=True)
-    once = there & ~again.made & CaptureOrder.from_json(capture.terms).revisits
+    order = CaptureOrder.from_json(capture.terms)
+    once = there & ~again.made & order.revisits
     found = _found(store, page, seen.time, again)
     hopeless = None if course is None else course.given_up()
     pages = CapturedPages.of(
@@ -500,7 +502,7 @@ def report_of(store: HistoryStore, capture: SiteCapture, course: CaptureCourse |
         requisites=int((log.found.via < -1).sum()),
         hosts=len({lane_of(url) for url in store.urls(page)}),
         observations=len(log.steps),
-        quality=statement(pages),
+        quality=statement(pages, *(order.observe or (None, None))),
         gone=page[seen.made & (seen.outcome == Outcome.GONE)],
         refused=page[seen.made & (seen.outcome == Outcome.REFUSED)],
         failed=page[seen.made & (seen.outcome > Outcome.REFUSED)],

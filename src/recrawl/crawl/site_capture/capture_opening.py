@@ -17,17 +17,19 @@ import numpy as np
 
 from recrawl.crawl.control.json_log import JsonLinesLog
 from recrawl.crawl.site_capture.capture_order import CaptureOrder
-from recrawl.crawl.visit.scope import SiteScope
+from recrawl.crawl.site_capture.capture_terms import Requisites
+from recrawl.crawl.visit.scope import PagePosition, SiteScope
 from recrawl.crawl.visit.site_claims import read_announced, sitemap_claims
 from recrawl.crawl.visit.warc_archive import ResponseArchive
 from recrawl.crawl.worker.event_loop import InterruptibleSleep
+from recrawl.detect.digest_verdicts import is_resource
 from recrawl.errors import ConfigError, ExitCode, FetchError
 from recrawl.fetch.http.dns import IpGate
 from recrawl.fetch.http.transfer import retry_after
 from recrawl.fetch.request import Fetcher, FetchRequest
 from recrawl.fetch.robots_cache import HostRobots, RobotsCache
 from recrawl.formats.sitemap_feed import ClaimedPage, Sitemap
-from recrawl.model import Capture, IntArray
+from recrawl.model import ANSWERED, Capture, IntArray, Outcome
 from recrawl.model.visits import NOT_ALLOWED
 from recrawl.parse.parse_pool import ParsePool
 from recrawl.schedule.politeness.host_politeness import Politeness
@@ -65,9 +67,9 @@ class CaptureSlots:
         self.stopping = True
         self._asleep.end()
 
-    def after(self, when: float) -> None:
-        """Start no slot on the host of the start page before ``when``, seconds since the epoch."""
-        self._next[self.home] = max(self._next.get(self.home, -math.inf), when)
+    def after(self, lane: str, when: float) -> None:
+        """Start no slot of a lane before ``when``, seconds since the epoch."""
+        self._next[lane] = max(self._next.get(lane, -math.inf), when)
 
     def when(self, lane: str, host: int) -> float:
         """When the next slot of a lane may start at this host, seconds since the epoch."""
@@ -174,6 +176,8 @@ class PreparedSite:
     rules: HostRobots
     pages: IntArray
     """Page ids without repeats, the start page first."""
+    requisites: IntArray
+    """Page ids of known requisites that are not among them."""
 
 
 class SitePreparation:
@@ -223,14 +227,16 @@ class SitePreparation:
             if self._slots.stopping:
                 return None
         if order.needs_all_pages:
-            known = known_pages(self._store, scope)
+            known = known_pages(self._store, scope, resources=order.requisites is not Requisites.NONE)
             if not (order.from_sitemap or len(known)):
                 raise ConfigError(
                     f"The strategy {order.strategy} must know the pages of {order.site} beforehand, and none was seen.",
                     "Add --from-sitemap, or capture it once with a strategy that finds pages, such as sharc-online.",
                 )
             pages |= dict.fromkeys(known.tolist())
-        return PreparedSite(rules, np.array(list(pages)[: order.max_pages], np.int64))
+        chosen = np.array(list(pages)[: order.max_pages], np.int64)
+        embedded = known_requisites(self._store, order, scope) if order.needs_all_pages else chosen[:0]
+        return PreparedSite(rules, chosen, embedded[~np.isin(embedded, chosen)])
 
     async def _rules(self, url: str, host: int) -> HostRobots | None:
         if not await self._slots.begin(host):
@@ -288,18 +294,64 @@ class SitePreparation:
         return pages
 
 
-def known_pages(store: Store, scope: SiteScope) -> IntArray:
+def known_pages(store: Store, scope: SiteScope, *, resources: bool = True) -> IntArray:
     """Pages of the workspace that were seen, were not gone at the last visit, and lie in the scope.
 
-    O(pages of the workspace).
+    Without ``resources``, images, style sheets and the like are left out. O(pages of the workspace).
     """
     found: list[int] = []
-    pages = np.setdiff1d(store.histories().page, store.resources(), assume_unique=True)
+    histories = store.histories()
+    seen = histories.page[~np.isnan(histories.first_visit)]  # the others never answered
+    pages = np.setdiff1d(seen, store.resources(), assume_unique=True)
     for start in range(0, len(pages), _AT_ONCE):
         some = pages[start : start + _AT_ONCE]
         rows = zip(some.tolist(), store.urls(some), store.validators(some), strict=True)
-        found += [page for page, url, last in rows if not last.gone and (place := address(url)) and scope.covers(place)]
+        found += [
+            page
+            for page, url, last in rows
+            if not last.gone and (place := address(url)) and scope.covers(place)
+            if resources or not is_resource(url, [last.mime])
+        ]
     return np.array(found, np.int64)
+
+
+def knows_pages(store: Store, known: IntArray) -> bool:
+    """Whether a workspace knows a site: it has seen at least four fifths of the pages that it has heard of there.
+
+    ``known`` are the pages of the site that were seen; counted are all pages on their hosts. O(pages of the workspace),
+    on columns.
+    """
+    pages = store.pages()
+    pages = pages.take(~np.isin(pages.id, store.resources()))
+    hosts = np.unique(pages.host[np.isin(pages.id, known)])
+    return len(known) >= _MOSTLY * int(np.isin(pages.host, hosts).sum())
+
+
+def known_requisites(store: Store, order: CaptureOrder, scope: SiteScope) -> IntArray:
+    """What the last finished capture of the site fetched because pages embed it, if it belongs to this one, too."""
+    done = [one for one in store.site_captures() if one.is_finished and one.site == order.site]
+    if not done or order.requisites is Requisites.NONE:
+        return np.empty(0, np.int64)
+    log = store.site_log(done[-1].id)
+    there = {step.number for step in log.steps if step.outcome <= ANSWERED and step.outcome != Outcome.GONE}
+    number = np.array([one for one in np.flatnonzero(log.found.via < -1).tolist() if one in there], np.int64)
+    page = log.found.page[number]
+    start, anywhere = PagePosition(), order.requisites is Requisites.ANY
+    return page[
+        np.array(
+            [
+                (place := address(url)) is not None
+                and scope.place_embedded(place, start, anywhere=anywhere) is not None
+                for url in store.urls(page)
+            ],
+            np.bool_,
+        )
+    ]
+
+
+FEWEST_KNOWN = 5
+"""A site of which fewer pages are known is not planned beforehand."""
+_MOSTLY = 0.8
 
 
 def _default_sitemap(url: str) -> str:

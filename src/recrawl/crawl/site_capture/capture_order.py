@@ -10,7 +10,7 @@ from recrawl import plugins
 from recrawl.capture.pyramid import RevisitedStrategy, RevisitOrder
 from recrawl.capture.strategies import STRATEGIES, MakeStrategy, built_in_traits
 from recrawl.capture.strategy import CaptureTerms, Strategy, StrategyTraits
-from recrawl.crawl.site_capture.capture_terms import DEFAULT_THRESHOLD, RateSource, Requisites
+from recrawl.crawl.site_capture.capture_terms import DEFAULT_THRESHOLD, RateSource, Requisites, WeightSource
 from recrawl.crawl.visit.scope import ScopeKind, ScopeRules
 from recrawl.errors import ConfigError, StoreError
 from recrawl.urls import Address, address
@@ -35,8 +35,8 @@ def traits_of(name: str) -> StrategyTraits:
     Raises:
         ConfigError: there is none, or it cannot be loaded.
 
-    >>> traits_of("bfs-lifo")
-    StrategyTraits(revisits=True, needs_all_pages=False, reads_expected=False, reads_threshold=False)
+    >>> traits_of("bfs-lifo") == StrategyTraits(revisits=True)
+    True
     """
     if name in STRATEGIES:
         return built_in_traits(name)
@@ -72,6 +72,10 @@ class CaptureOrder:
     scope: ScopeRules = field(default_factory=ScopeRules)
     requisites: Requisites = Requisites.ANY
     """Which page requisites belong to the capture."""
+    weights: WeightSource = WeightSource.IMPORTANCE
+    """What the weight of a page is."""
+    observe: tuple[float, float] | None = None
+    """Start and end of a given observation interval, seconds since the epoch; ``None``: that of the capture."""
 
     def __post_init__(self) -> None:
         if address(self.site) is None:
@@ -113,20 +117,30 @@ class CaptureOrder:
         """Whether the strategy uses a threshold."""
         return traits_of(self.strategy).reads_threshold
 
-    def terms(self, delay: float, *, is_first: bool = True) -> CaptureTerms:
-        """The terms of the strategy, for slots of ``delay`` seconds."""
-        return CaptureTerms(delay=delay, expected=self.expected if is_first else None, threshold=self.threshold)
+    @property
+    def reads_observe(self) -> bool:
+        """Whether the strategy uses an observation interval."""
+        return traits_of(self.strategy).reads_observe
 
-    def new_strategy(self, delay: float, *, is_first: bool = True) -> Strategy:
-        """A new strategy, for slots of ``delay`` seconds. The expected number of pages is that of the first host.
+    def terms(self, delay: float, *, is_first: bool = True, started: float | None = None) -> CaptureTerms:
+        """The terms of the strategy, for slots of ``delay`` seconds in a capture ``started`` at a time."""
+        seen = (
+            None if self.observe is None else (self.observe[0] - (started or 0.0), self.observe[1] - (started or 0.0))
+        )
+        expected = self.expected if is_first else None
+        return CaptureTerms(delay=delay, expected=expected, threshold=self.threshold, observe=seen)
+
+    def new_strategy(self, delay: float, *, is_first: bool = True, started: float | None = None) -> Strategy:
+        """A new strategy, for slots of ``delay`` seconds in a capture ``started`` at a time.
+
+        The expected number of pages is that of the first host.
 
         A single-visit strategy that is asked for revisits makes them in reverse order: of all orders it keeps the most
         pages coherent (SHARC Theorem 5.2).
         """
         make = strategy_named(self.strategy)
-        strategy: Strategy = plugins.made(
-            "strategy", self.strategy, Strategy, make, self.terms(delay, is_first=is_first)
-        )
+        terms = self.terms(delay, is_first=is_first, started=started)
+        strategy: Strategy = plugins.made("strategy", self.strategy, Strategy, make, terms)
         if self.revisits and not traits_of(self.strategy).revisits:
             return RevisitedStrategy(strategy, RevisitOrder.LIFO)
         return strategy
@@ -153,5 +167,7 @@ class CaptureOrder:
         scope |= {name: tuple(scope[name]) for name in ("include", "exclude")}
         kept["rates"] = RateSource(kept.get("rates", RateSource.KNOWN))
         # A capture of an older version has no requisites, and goes on without them.
+        kept["weights"] = WeightSource(kept.get("weights", WeightSource.IMPORTANCE))
+        kept["observe"] = None if kept.get("observe") is None else tuple(kept["observe"])
         kept["requisites"] = Requisites(kept.get("requisites", Requisites.NONE))
         return cls(**kept, scope=ScopeRules(**scope | {"kind": ScopeKind(scope["kind"])}))

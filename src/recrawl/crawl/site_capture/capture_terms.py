@@ -36,4 +36,18 @@ class Requisites(enum.StrEnum):
     NONE = "none"
 
 
+class WeightSource(enum.StrEnum):
+    """What the weight of a page is."""
+
+    IMPORTANCE = "importance"
+    """Its importance in the workspace; 1 without one."""
+    PRIORITY = "priority"
+    """What a sitemap says last (``priority``), in units of the 0.5 that a page without it has."""
+
+
 DEFAULT_STRATEGY = "sharc-selective-online"
+"""If the pages of the site are not known."""
+PLANNED_STRATEGY = "sharc-selective"
+"""If the workspace knows them."""
+OBSERVED_STRATEGY = "sharc-offline"
+"""If an observation interval is given."""

@@ -19,11 +19,13 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from recrawl.capture.single_visit import first_visit
 from recrawl.crawl.control.json_log import JsonLinesLog
 from recrawl.crawl.site_capture.capture_course import (
     CaptureCourse,
@@ -81,6 +83,7 @@ from recrawl.store.base import HistoryStore, Store
 from recrawl.store.store_values import (
     FoundPages,
     SiteCapture,
+    SiteLog,
     SiteProgress,
     SiteStep,
     last_modified_claims,
@@ -90,6 +93,8 @@ from recrawl.time import Clock
 
 Rates = Callable[[IntArray], FloatArray]
 """Believed change rates of pages, per second, by page id."""
+Weights = Callable[[IntArray], FloatArray]
+"""Weights of pages, by page id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +109,15 @@ class CaptureStage:
 class StepRecorder:
     """Writes the steps of a capture to the archive and the store."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it writes with
         self,
         store: HistoryStore,
         archive: ResponseArchive,
         rates: Rates,
         classifier: ChangeClassifier,
         faults: FaultReporter,
+        *,
+        weights: Weights | None = None,
     ) -> None:
         self._store = store
         self._faults = faults
@@ -118,6 +125,7 @@ class StepRecorder:
         self._archive = archive
         self.rates = rates
         """Believed change rates of pages when they are found."""
+        self._weights = weights
 
     def known(self, page: int, *, conditional: bool) -> PageState | None:
         """The state of a page for the change detector; without validators if the request is not to be conditional."""
@@ -177,6 +185,8 @@ class StepRecorder:
         """Pages with their believed rates and weights; pages known only as link targets count as any other."""
         if not len(page):
             return FoundPages(page, via, np.empty(0), np.empty(0))
+        if self._weights is not None:
+            return FoundPages(page, via, self.rates(page), self._weights(page))
         pages = self._store.pages(np.sort(page))
         importance = pages.importance[np.searchsorted(pages.id, page)]
         return FoundPages(page, via, self.rates(page), np.where(importance > 0, importance, 1.0))
@@ -317,6 +327,8 @@ class _CaptureRun:
     site: SiteMap
     is_planned: bool
     """Whether all pages were known beforehand."""
+    is_timed: bool = False
+    """Whether each host starts at a time of its own."""
     visits: dict[str, _OpenVisit] = field(default_factory=dict)
     """By lane."""
 
@@ -330,7 +342,7 @@ class _CaptureRun:
         may = {
             lane
             for lane, visit in self.visits.items()
-            if not visit.step.revisit and (self.is_planned or visit.is_requisite)
+            if not visit.step.revisit and (self.is_planned or visit.is_requisite) and not self.is_timed
         }
         if not may:
             return may
@@ -370,8 +382,12 @@ class SiteCaptureDriver:
         classifier: ClassifierRules = _AT_ONE_LOOK,
         pool: ParsePool | None = None,
         on_visit: Callable[[VisitDone], None] = lambda _visited: None,
+        weights: Weights | None = None,
     ) -> None:
-        """``pool`` does expensive parsing; ``on_visit`` receives each visit once it is recorded."""
+        """``weights`` are by default the importances of pages.
+
+        ``pool`` does expensive parsing; ``on_visit`` receives each visit once it is recorded.
+        """
         self._clock = clock
         self._store = store
         self._robots = robots
@@ -379,7 +395,7 @@ class SiteCaptureDriver:
         self._classifier = ChangeClassifier(store, classifier, log, pool)
         self._log = log
         self._faults = FaultReporter(log)
-        self._recorder = StepRecorder(store, archive, rates, self._classifier, self._faults)
+        self._recorder = StepRecorder(store, archive, rates, self._classifier, self._faults, weights=weights)
         self._on_visit = on_visit
         self._visitor = Visitor(fetcher, robots, clock, ip_gate, classifier=self._classifier, pool=pool)
         self._slots = CaptureSlots(clock, politeness, store, ip_gate)
@@ -409,7 +425,9 @@ class SiteCaptureDriver:
         if opening is None:
             return None
         delay = max(self._slots.pause(opening.rules), order.delay or 0.0)
-        known = self._recorder.rated(opening.pages, np.full(len(opening.pages), -1))
+        pages = np.concatenate([opening.pages, opening.requisites])
+        via = np.repeat([-1, embedded_by(0)], [len(opening.pages), len(opening.requisites)])
+        known = self._recorder.rated(pages, via)
         now = self._clock.now()
         number = self._store.begin_site_capture(order.seed.url, order.as_json(), delay=delay, now=now, known=known)
         return next(capture for capture in self._store.site_captures() if capture.id == number)
@@ -428,9 +446,9 @@ class SiteCaptureDriver:
         course = course_of(capture, log, urls)
         site = SiteMap.of(order, log, urls, self._recorder.hosts(log.found.page))
         self._slots.delay, self._slots.home = capture.delay, lane_of(order.seed.url)
-        self._slots.after(log.steps[-1].time + capture.delay if log.steps else -math.inf)
+        self._wait_for_start(capture, order, log, urls)
         progress(self._progress(course, capture.delay))
-        run = _CaptureRun(course, site, is_planned=order.needs_all_pages)
+        run = _CaptureRun(course, site, is_planned=order.needs_all_pages, is_timed=order.observe is not None)
         try:
             while (made := await self._next_made(run)) is not None:
                 step, visited = made
@@ -446,6 +464,16 @@ class SiteCaptureDriver:
         finally:
             await run.drop()
         return None if course.ready() else self._finish(capture, course)
+
+    def _wait_for_start(self, capture: SiteCapture, order: CaptureOrder, log: SiteLog, urls: Sequence[str]) -> None:
+        """Keep the pause after the last step, and wait for a given observation interval (SHARC Theorem 4.4)."""
+        self._slots.after(self._slots.home, log.steps[-1].time + capture.delay if log.steps else -math.inf)
+        if not order.reads_observe:
+            return
+        terms = order.terms(capture.delay, started=capture.started)
+        known = Counter(lane_of(url) for url, after in zip(urls, log.after.tolist(), strict=True) if not after)
+        for lane, pages in known.items():
+            self._slots.after(lane, capture.started + first_visit(terms, pages))
 
     # -- many hosts ------------------------------------------------------------------------------
 
