@@ -43,7 +43,7 @@ OwnWorkspaceOption = Annotated[
 ]
 CaptureFiles = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="[FILE]...", help="Captures instead of a data set: indexes (CDX, CDXJ) or TimeMaps."),
+    typer.Argument(metavar="FILE", help="Captures instead of a data set: indexes (CDX, CDXJ) or TimeMaps."),
 ]
 OutputOption = Annotated[
     Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder for tables and plots; made if missing.")

@@ -364,7 +364,7 @@ def test_what_differs_in_every_capture_of_every_page_is_noise_in_files_and_works
     assert said["noise"] == {}
     assert verdicts(pages_of(run, "-w", workspace)[0]) == truth
     again = json.loads(run("import", *files, "-w", workspace, "--reimport", "--json", *off).stdout)
-    assert (again["visits_new"], again["visits_judged_anew"]) == (0, 24)
+    assert (again["visits_new"], again["visits_reclassified"]) == (0, 24)
     inside, known = pages_of(run, "-w", workspace)
     outside, told = pages_of(run, *files, *off)
     assert verdicts(inside) == verdicts(outside) == dict.fromkeys(truth, (0, 2))

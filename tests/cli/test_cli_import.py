@@ -73,7 +73,7 @@ def test_errors_are_told_with_their_place_and_many_go_to_a_file(run, workspace, 
     assert error["source"] == str(file)
     assert error["position"] == CDX.index(b"this line is broken")
     assert str(error["position"]) in error["error"]
-    assert (few["visits_new"], few["visits_judged_anew"]) == (4, 0)
+    assert (few["visits_new"], few["visits_reclassified"]) == (4, 0)
 
     file.write_bytes(CDX + b"so is this one\n" * 3 * KEPT)
     many = run("import", file, "-w", workspace)
@@ -124,7 +124,7 @@ def test_an_archive_that_moved_is_found_at_its_new_place(run, workspace, tmp_pat
     run("import", file, "-w", workspace, "--digests-only")
     moved = file.rename(tmp_path / "elsewhere.warc.gz")
     done = json.loads(run("import", moved, "-w", workspace, "--json").stdout)
-    assert (done["sources"][0]["new"], done["visits_judged_by_content"]) == (0, 3)
+    assert (done["sources"][0]["new"], done["visits_compared_by_content"]) == (0, 3)
     assert ChangeKind.LINKS in kinds(workspace)[1]
 
 
@@ -134,13 +134,13 @@ def test_content_is_judged_after_digests_only(run, workspace, tmp_path):
     assert kinds(workspace) == [ChangeKind.NONE, ChangeKind.CONTENT, ChangeKind.CONTENT]
     done = json.loads(run("import", file, "-w", workspace, "--json").stdout)
     assert done["sources"][0]["why_skipped"] == "3 imported before"
-    assert done["visits_judged_by_content"] == 3
+    assert done["visits_compared_by_content"] == 3
     assert ChangeKind.LINKS in kinds(workspace)[1]
     third = json.loads(run("import", file, "-w", workspace, "--json").stdout)
-    assert third["visits_judged_by_content"] == 0
+    assert third["visits_compared_by_content"] == 0
     again = json.loads(run("import", file, "-w", workspace, "--json", "--reimport").stdout)
     assert (again["sources"][0]["accepted"], again["sources"][0]["new"]) == (3, 0)
-    assert again["visits_judged_by_content"] == 3
+    assert again["visits_compared_by_content"] == 3
 
 
 def test_content_is_judged_when_an_archive_that_was_away_is_back(run, workspace, tmp_path):
@@ -148,11 +148,10 @@ def test_content_is_judged_when_an_archive_that_was_away_is_back(run, workspace,
     run("import", file, "-w", workspace, "--digests-only")
     away = file.rename(tmp_path / "away.warc.gz")
     (tmp_path / "a.cdx").write_bytes(CDX.replace(b"example", b"other"))
-    assert (
-        json.loads(run("import", tmp_path / "a.cdx", "-w", workspace, "--json").stdout)["visits_judged_by_content"] == 0
-    )
+    other = json.loads(run("import", tmp_path / "a.cdx", "-w", workspace, "--json").stdout)
+    assert other["visits_compared_by_content"] == 0
     away.rename(file)
-    assert json.loads(run("import", file, "-w", workspace, "--json").stdout)["visits_judged_by_content"] == 3
+    assert json.loads(run("import", file, "-w", workspace, "--json").stdout)["visits_compared_by_content"] == 3
 
 
 def test_a_better_record_of_a_known_capture_is_no_new_visit(run, workspace, tmp_path):
@@ -164,7 +163,7 @@ def test_a_better_record_of_a_known_capture_is_no_new_visit(run, workspace, tmp_
     (tmp_path / "a.cdxj").write_text(text.replace('"status": "200"', '"status": "500"'), encoding="utf-8")
     first = json.loads(run("import", tmp_path / "a.cdxj", "-w", workspace, "--json").stdout)
     second = json.loads(run("import", file, "-w", workspace, "--json").stdout)
-    assert (first["visits_new"], second["visits_new"], second["visits_judged_anew"]) == (3, 0, 3)
+    assert (first["visits_new"], second["visits_new"], second["visits_reclassified"]) == (3, 0, 3)
 
 
 def test_a_depth_holds_for_whatever_is_imported(run, workspace, tmp_path):
@@ -189,7 +188,7 @@ def test_a_workspace_may_move_with_its_archives(run, workspace, tmp_path):
     run("import", workspace / "warc", "-w", workspace, "--digests-only")
     moved = workspace.rename(tmp_path / "moved")
     done = json.loads(run("import", moved / "warc", "-w", moved, "--json").stdout)
-    assert done["visits_judged_by_content"] == 3
+    assert done["visits_compared_by_content"] == 3
 
 
 def test_links_of_the_file_system_and_pipes(run, workspace, tmp_path):

@@ -56,6 +56,6 @@ def test_without_any_wait_a_failing_page_would_be_asked_for_without_end():
 
 
 def test_what_is_told_of_a_served_site_needs_one(run):
-    for option in (["--data"], ["--judge", "ws"], ["--truth", "t.csv"]):
+    for option in (["--data"], ["--evaluate", "ws"], ["--truth", "t.csv"]):
         result = run("demo", *option)
         assert (result.returncode, "Add --serve" in result.stderr) == (4, True)

@@ -570,7 +570,7 @@ def test_after_a_kill_it_goes_on_where_it_was(archive, address, tmp_path):
     found = json.loads(done.stdout)
     assert archive.asked[len(before) :] == [key, ("20240102000000", "http://a.example/")]
     assert found["bytes"]["captures"] == 2
-    assert found["visits_judged_by_content"] >= 5
+    assert found["visits_compared_by_content"] >= 5
     with open_store(workspace / "recrawl.db") as store:
         assert visits(store, "http://a.example/").new_internal.tolist()[1:] == [1, 0, 0, 1]
     assert not list((workspace / "warc").glob("*.open"))

@@ -15,7 +15,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
 import typer
-from typer.core import TyperArgument, TyperCommand, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command
 
 from recrawl.errors import ConfigError, question_of
@@ -180,9 +180,34 @@ class CommandWithExamples(TyperCommand):
         finally:
             RUNNING.reset(before)
 
+    def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Write arguments and options, without the names of Python's types."""
+        for one in self.params:
+            if isinstance(one, TyperOption) and one.metavar is None:
+                one.metavar = _METAVARS.get(one.display_type(ctx))
+            elif isinstance(one, TyperArgument) and one.display_type(ctx) in _METAVARS:
+                one.display_type_rich = _no_type  # type: ignore[method-assign]
+        super().format_options(ctx, formatter)
+
     def format_epilog(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002 - the signature is typer's
         """Write the examples, one line each, unwrapped."""
         _write_examples(self.epilog, formatter)
+
+
+_METAVARS = {
+    "<int>": "NUMBER",
+    "<int range>": "NUMBER",
+    "<float>": "NUMBER",
+    "<float range>": "NUMBER",
+    "<str>": "TEXT",
+    "<path>": "PATH",
+    "<list[str]>": "TEXT",
+}
+"""Values of options without a name of their own, by what typer calls their type."""
+
+
+def _no_type(ctx: Context) -> None:
+    """Nothing behind the name of an argument."""
 
 
 class CommandWithSubcommands(CommandWithExamples):
@@ -209,7 +234,7 @@ class CommandWithSubcommands(CommandWithExamples):
         """Write the options, then the subcommands with their summaries."""
         super().format_options(ctx, formatter)
         with formatter.section("Subcommands"):
-            formatter.write_dl([(name, one.get_short_help_str(formatter.width)) for name, one in self.commands.items()])
+            formatter.write_dl([(name, one.get_short_help_str(_WHOLE)) for name, one in self.commands.items()])
 
     def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
         """Options and subcommands that start with ``incomplete``."""
@@ -262,6 +287,20 @@ class CommandGroup(TyperGroup):
     def format_epilog(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002 - the signature is typer's
         """Write the examples, one line each, unwrapped."""
         _write_examples(self.epilog, formatter)
+
+
+class SubcommandGroup(TyperGroup):
+    """A command that only groups subcommands; its help has their whole summaries."""
+
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Write names and summaries."""
+        below = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, one.get_short_help_str(_WHOLE)) for name, one in below if one is not None])
+
+
+_WHOLE = 1_000
+"""Characters of a summary: more than any has, as lines are broken and not cut."""
 
 
 def _write_examples(examples: str | None, formatter: HelpFormatter) -> None:
@@ -318,6 +357,7 @@ def other_commands() -> tuple[CommandSpec, ...]:
 def new_app() -> typer.Typer:
     """A typer application as all commands use it: plain help, ordinary tracebacks."""
     return typer.Typer(
+        cls=SubcommandGroup,
         add_completion=False,
         rich_markup_mode=None,  # rich's help costs 200 ms of imports
         pretty_exceptions_enable=False,

@@ -40,7 +40,7 @@ RowsFileOption = Annotated[
 ]
 FilesArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[FILE...]", help="Archive files or folders. Default: the workspace.", show_default=False),
+    typer.Argument(metavar="FILE", help="Archive files or folders. Default: the workspace.", show_default=False),
 ]
 HostOption = Annotated[str | None, typer.Option(metavar="NAME", help="Only this host, as recrawl list hosts shows it.")]
 AtOption = Annotated[

@@ -36,7 +36,7 @@ recrawl demo                               four virtual weeks in about a minute
 recrawl demo --pages 300 --budget 600      more pages, more visits a day
 recrawl demo --seed 7 --folder other-demo  another test web
 recrawl demo --serve --pages 40            a site that changes, for you to crawl
-recrawl demo --serve --data --pages 12 --judge monitor  open data; at the end, the changes that monitor found
+recrawl demo --serve --data --pages 12 --evaluate monitor  open data; at the end, the changes that monitor found
 recrawl demo --archive old-crawls --pages 73  WARC files of ten years, as an older crawler wrote them
 """
 
@@ -78,7 +78,7 @@ def demo(  # noqa: PLR0913 - one argument an option
             show_default=f"{_PORT}",
         ),
     ] = None,
-    judge: Annotated[
+    evaluate: Annotated[
         Path | None,
         typer.Option(
             metavar="WORKSPACE", help="With --serve: workspace to evaluate at the end: which changes it found."
@@ -99,13 +99,13 @@ def demo(  # noqa: PLR0913 - one argument an option
 
     With --serve nothing is crawled: a site whose pages change about every minute is served on this machine, and the
     commands to crawl it are printed. With --data it is an open-data portal. Ctrl-C ends it and prints how often pages
-    really changed. With --judge it also prints how many of these changes a workspace found (recall), and how many of
+    really changed. With --evaluate it also prints how many of these changes a workspace found (recall), and how many of
     the changes that it reported were true (precision).
 
     With --archive nothing is crawled either: a folder is filled with WARC files of a site, four crawls a year. With
     --serve as well, the site is served in its current state.
     """
-    _refuse_idle(data or judge or truth, port, years, archive=archive is not None, serve=serve)
+    _refuse_idle(data or evaluate or truth, port, years, archive=archive is not None, serve=serve)
     where = _PORT if port is None else port
     if archive is not None:
         from recrawl_testweb.demo.demo_archive import DemoArchive, leave
@@ -115,7 +115,7 @@ def demo(  # noqa: PLR0913 - one argument an option
     if serve:
         from recrawl_testweb.demo.demo_serve import serve_site
 
-        serve_site(pages, where, seed, data=data, judge=judge, truth=truth)
+        serve_site(pages, where, seed, data=data, evaluate=evaluate, truth=truth)
         return
     visits = visits_of("--budget", budget)
     if visits < 1:
@@ -174,11 +174,11 @@ def _refuse_idle(changing: object, port: int | None, years: int | None, *, archi
         ConfigError: with the option that is missing or too much.
     """
     if archive and changing:
-        raise ConfigError("--data, --judge and --truth apply only to a changing site.", "Leave out --archive.")
+        raise ConfigError("--data, --evaluate and --truth apply only to a changing site.", "Leave out --archive.")
     if not archive and years is not None:
         raise ConfigError("--years applies only to an archive.", "Add --archive FOLDER.")
     if not (archive or serve) and (changing or port is not None):
-        raise ConfigError("--data, --judge, --truth and --port apply only to a served site.", "Add --serve.")
+        raise ConfigError("--data, --evaluate, --truth and --port apply only to a served site.", "Add --serve.")
 
 
 def _new_workspace(folder: Path, budget: float) -> Workspace:

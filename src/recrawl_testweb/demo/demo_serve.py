@@ -77,7 +77,7 @@ def tell_verdict(found: list[ChangingSource], start: float, folder: Path) -> Non
     from recrawl.time import format_duration
 
     with open_workspace(folder, {}).open_store() as store:
-        reports = _judged(store, found, start)
+        reports = _reported(store, found, start)
     rows = []
     for name, pages, report in reports:
         counts = (pages, report.total, report.detections, report.true_detections)
@@ -88,7 +88,7 @@ def tell_verdict(found: list[ChangingSource], start: float, folder: Path) -> Non
     print_table(headings, rows, right=headings[1:])
 
 
-def _judged(store: Store, found: list[ChangingSource], start: float) -> list[tuple[str, int, ChangeReport]]:
+def _reported(store: Store, found: list[ChangingSource], start: float) -> list[tuple[str, int, ChangeReport]]:
     """Kind, pages and report, for each kind that was visited and for all."""
     from recrawl.assess.truth_scores import PageLifetimes, assess_changes
     from recrawl.model.arrays import offsets_of
@@ -224,11 +224,11 @@ ORDERS = (
 
 
 def serve_site(  # noqa: PLR0913 - what to serve, where, and what to say of it
-    pages: int, port: int, seed: int, *, data: bool = False, judge: Path | None = None, truth: Path | None = None
+    pages: int, port: int, seed: int, *, data: bool = False, evaluate: Path | None = None, truth: Path | None = None
 ) -> None:
     """Serve until interrupted, then tell how often pages really changed.
 
-    ``data`` serves an open-data portal. ``judge`` is a workspace to tell what it found, ``truth`` a file for all
+    ``data`` serves an open-data portal. ``evaluate`` is a workspace to tell what it found, ``truth`` a file for all
     changes.
     """
     from recrawl.crawl.clock import RealClock
@@ -253,13 +253,13 @@ def serve_site(  # noqa: PLR0913 - what to serve, where, and what to say of it
     )
     end = clock.now()
     report_truth(living, start, end)
-    if judge is None and truth is None:
+    if evaluate is None and truth is None:
         return
     found = sources(living, end)
     if truth is not None:
         write_truth(found, truth)
-    if judge is not None:
-        tell_verdict(found, start, judge)
+    if evaluate is not None:
+        tell_verdict(found, start, evaluate)
 
 
 def site(pages: int, start: float, seed: int) -> VirtualWeb:

@@ -255,7 +255,7 @@ def workspace_store(place: Workspace, bar: ProgressBars) -> Iterator[Store]:
             yield store
 
 
-def judge_all_parts(place: Workspace, store: Store, host: int) -> int:
+def classify_all_parts(place: Workspace, store: Store, host: int) -> int:
     """Classify the captures of a host again without its learned noise; returns the number of recorded visits."""
     from dataclasses import replace
 
@@ -292,7 +292,7 @@ def _read_bytes(  # noqa: PLR0913, PLR0917 - what is read, where from, how, and 
     task = bar.add_task("pages compared by content", total=len(pages))
     standards = settings.detect.standards()
     with new_parse_pool(settings.detect.parse_limits(), standards) as pool:
-        judge = PayloadClassifier(
+        payloads = PayloadClassifier(
             store,
             archived.read,
             merge_within,
@@ -302,4 +302,4 @@ def _read_bytes(  # noqa: PLR0913, PLR0917 - what is read, where from, how, and 
             learns_noise=settings.detect.learn_from_archives == "yes",
             detector=detector_named(settings.detect.detector),
         )
-        return judge.judge(pages, lambda done, _all: bar.update(task, completed=done))
+        return payloads.judge(pages, lambda done, _all: bar.update(task, completed=done))

@@ -11,7 +11,7 @@ import typer
 from recrawl.app.display import HERE, command_in, seconds_of
 from recrawl.app.workspace.configuration import parse_assignments
 from recrawl.app.workspace.workspace import open_workspace
-from recrawl.cli.commands import CommandWithExamples, hyphenated, new_app
+from recrawl.cli.commands import CommandWithExamples, SubcommandGroup, hyphenated, new_app
 from recrawl.cli.options import (
     SHOWN_ROWS,
     AtOption,
@@ -143,7 +143,7 @@ EventOption = Annotated[
 app = new_app()
 
 
-@app.callback(cls=None, no_args_is_help=True)
+@app.callback(cls=SubcommandGroup, no_args_is_help=True)
 def predict() -> None:
     """Predict how often new pages change, from their features."""
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """
 recrawl rates -w my-archive                     the pages that change most often
-recrawl rates --sort -rate --limit 10          the ones that change least
+recrawl rates --sort -rate --limit 10           the ones that change least
 recrawl rates --sort changed --match /news/     news pages that have probably changed since
 recrawl rates --by host --window 90d            hosts, from the visits of the last 90 days
 recrawl rates --kind new-links --min-observations 5    new links only, well-observed pages only

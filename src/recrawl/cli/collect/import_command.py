@@ -165,7 +165,7 @@ EXAMPLES = """
 recrawl import crawls/ -w my-archive           every supported file in a folder
 recrawl import index.cdx.gz --merge-within 1h
 recrawl import old.warc.gz --digests-only      faster: compare digests only, not text and links
-recrawl import old.warc.gz --reimport             import again from scratch
+recrawl import old.warc.gz --reimport          import again from scratch
 recrawl import site-sources/ --base-url https://example.org/
 recrawl import 'https://web.archive.org/cdx/search/cdx?url=example.org/*'
 recrawl import 'https://web.archive.org/web/timemap/link/http://example.org/' --bytes --limit 200
@@ -175,7 +175,7 @@ recrawl import 'https://web.archive.org/web/timemap/link/http://example.org/' --
 def import_(  # noqa: PLR0913 - one argument an option
     sources: Annotated[
         list[str],
-        typer.Argument(metavar="PATH|URL...", help="Files, folders, CDX queries or TimeMaps.", show_default=False),
+        typer.Argument(metavar="PATH|URL", help="Files, folders, CDX queries or TimeMaps.", show_default=False),
     ],
     *,
     merge_within: Annotated[
@@ -306,9 +306,9 @@ class _Outcome:
     """The numbers of visits by outcome."""
 
     visits_new: int
-    visits_judged_anew: int
+    visits_reclassified: int
     visits_withdrawn: int
-    visits_judged_by_content: int
+    visits_compared_by_content: int
     merged: MergedCaptures
     """Captures of the classified pages that were merged into other visits."""
     noise: dict[str, list[NoisePartReport]]
@@ -365,16 +365,16 @@ def _import(  # noqa: PLR0913, PLR0917 - where, what, how, and the progress call
             asyncio.run(_ask(place, store, importer, urls, choices, errors, bar, brought, fetched))
     finally:
         # Classify what was imported even after an error; after a kill, the next import does it.
-        outcome = _judge(place, store, importer, choices, bar, errors)
+        outcome = _classify(place, store, importer, choices, bar, errors)
     # A better record of a known capture replaces its visit: only visits that did not exist before are new.
-    recorded = outcome.visits_new + outcome.visits_judged_anew + sum(one.visits for one in brought)
+    recorded = outcome.visits_new + outcome.visits_reclassified + sum(one.visits for one in brought)
     new = store.counts(clock.now()).visits - visits_before + outcome.visits_withdrawn
     of_bytes = sum_of(fetched) if choices.wanted is not None else None
     restart = max(recorded - new, outcome.turned, 0)
-    return replace(outcome, visits_new=new, visits_judged_anew=restart, bytes=of_bytes)
+    return replace(outcome, visits_new=new, visits_reclassified=restart, bytes=of_bytes)
 
 
-def _judge(  # noqa: PLR0913, PLR0917 - where, what, how, and the progress callback
+def _classify(  # noqa: PLR0913, PLR0917 - where, what, how, and the progress callback
     place: Workspace, store: Store, importer: Importer, choices: _Choices, bar: ProgressBars, errors: ImportErrors
 ) -> _Outcome:
     """Turn captures into visits, including those that an earlier import left behind."""
@@ -391,7 +391,7 @@ def _judge(  # noqa: PLR0913, PLR0917 - where, what, how, and the progress callb
     classifier = bar.add_task("pages compared by digest", total=len(store.unjudged()))
     touched = store.unjudged()
     before = _verdicts(store, np.union1d(touched, store.unread()))
-    judged = importer.judge(lambda done, _all: bar.update(classifier, completed=done), errors.tell)
+    classified = importer.judge(lambda done, _all: bar.update(classifier, completed=done), errors.tell)
     read = 0
     if not choices.digests_only and len(waiting := store.unread()):
         archived = ArchivedBytes.of(place.archive, store)
@@ -403,7 +403,7 @@ def _judge(  # noqa: PLR0913, PLR0917 - where, what, how, and the progress callb
         reading = bar.add_task("pages compared by content", total=len(pages))
         standards = place.configuration.settings.detect.standards()
         with new_parse_pool(place.configuration.settings.detect.parse_limits(), standards) as pool:
-            judge = PayloadClassifier(
+            payloads = PayloadClassifier(
                 store,
                 archived.read,
                 choices.cleaning.merge_within,
@@ -414,14 +414,14 @@ def _judge(  # noqa: PLR0913, PLR0917 - where, what, how, and the progress callb
                 keeps_recorded=True,
                 detector=detector_named(place.configuration.settings.detect.detector),
             )
-            read = judge.judge(pages, lambda done, _all: bar.update(reading, completed=done))
+            read = payloads.judge(pages, lambda done, _all: bar.update(reading, completed=done))
     merged, resources = merged_captures(store, touched), len(store.resources(touched))
     hosts = store.hosts(np.unique(store.pages(touched).host)).name
     noise = noise_in(store, hosts)
     return _Outcome(
-        judged.new,
-        judged.restart,
-        judged.withdrawn,
+        classified.new,
+        classified.restart,
+        classified.withdrawn,
         read,
         merged,
         noise,
@@ -570,8 +570,8 @@ def _print(
     of_them = f" ({endings:,} of them at the end of a log: page still unchanged, or still gone)" if endings else ""
     typer.echo(
         f"{counted(accepted, 'record')} imported from {counted(len(brought), 'source')}. "
-        f"Visits: {outcome.visits_new:,} new{of_them}, {outcome.visits_judged_anew:,} reclassified, "
-        f"{outcome.visits_withdrawn:,} withdrawn, {outcome.visits_judged_by_content:,} compared by content."
+        f"Visits: {outcome.visits_new:,} new{of_them}, {outcome.visits_reclassified:,} reclassified, "
+        f"{outcome.visits_withdrawn:,} withdrawn, {outcome.visits_compared_by_content:,} compared by content."
     )
     if merged := outcome.merged.words(within):
         typer.echo(merged)

@@ -13,7 +13,7 @@ from recrawl.app.workspace.configuration import FILE_NAME, parse_assignments
 from recrawl.app.workspace.page_additions import check_files, check_names, described, put, unknown
 from recrawl.app.workspace.settings import declared, without_password
 from recrawl.app.workspace.workspace import Workspace, make_workspace, named, open_workspace
-from recrawl.cli.commands import CommandWithExamples, new_app
+from recrawl.cli.commands import CommandWithExamples, SubcommandGroup, new_app
 from recrawl.cli.options import DryRunOption, JsonOption, SetOption, WorkspaceOption
 from recrawl.cli.tables import print_json, print_table
 from recrawl.errors import ConfigError, InputError, StoreError, counted
@@ -61,7 +61,7 @@ recrawl config show --set fetch.timeout=20s
 app = new_app()
 
 
-@app.callback(cls=None, no_args_is_help=True)
+@app.callback(cls=SubcommandGroup, no_args_is_help=True)
 def config() -> None:
     """Show the settings and where each comes from."""
 
@@ -82,8 +82,8 @@ def _limited(place: Workspace) -> Workspace:
 def show(workspace: WorkspaceOption = HERE, json_output: JsonOption = False, assignments: SetOption = None) -> None:
     """Print every setting, its value and its origin.
 
-    Precedence, highest first: recrawl limit, a flag (--set KEY=VALUE), an environment variable (RECRAWL_SECTION_KEY),
-    the recrawl.yaml of the workspace, the default.
+    The order of precedence is: recrawl limit, an option (--set KEY=VALUE), an environment variable
+    (RECRAWL_SECTION_KEY), the recrawl.yaml of the workspace, the default.
     """
     configuration = _limited(open_workspace(workspace, parse_assignments(assignments or []))).configuration
     if json_output:
@@ -120,7 +120,7 @@ recrawl add --access file file:///srv/data/list.csv
 
 
 def add(  # noqa: PLR0913 - one argument an option
-    urls: Annotated[list[str] | None, typer.Argument(metavar="[URL]...", help="Page URLs, http or https.")] = None,
+    urls: Annotated[list[str] | None, typer.Argument(metavar="URL", help="Page URLs, http or https.")] = None,
     files: Annotated[
         list[Path] | None,
         typer.Option("--file", "-f", metavar="FILE", help="Seed file; - for standard input. May be repeated."),

@@ -28,7 +28,7 @@ recrawl pause example.org            only this host
 
 HostsArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[HOST]...", help="Hosts, as recrawl list hosts shows them. Default: the whole crawl."),
+    typer.Argument(metavar="HOST", help="Hosts, as recrawl list hosts shows them. Default: the whole crawl."),
 ]
 
 
@@ -102,7 +102,7 @@ recrawl limit --reset                              reset all limits
 
 def limit(
     changes: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="New limits; with --reset only keys.")
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="New limits; with --reset only keys.")
     ] = None,
     *,
     reset: Annotated[bool, typer.Option("--reset", help="Reset the named limits, or all.")] = False,

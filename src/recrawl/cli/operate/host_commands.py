@@ -10,7 +10,7 @@ import typer
 from recrawl.app.display import HERE
 from recrawl.app.workspace.configuration import parse_assignments
 from recrawl.app.workspace.workspace import open_workspace
-from recrawl.cli.commands import CommandWithExamples, new_app
+from recrawl.cli.commands import CommandWithExamples, SubcommandGroup, new_app
 from recrawl.cli.options import JsonOption, SetOption, WorkspaceOption
 from recrawl.errors import ConfigError
 
@@ -198,7 +198,7 @@ recrawl noise reset a.example b.example -w ws   the same for two hosts of anothe
 app = new_app()
 
 
-@app.callback(cls=None, no_args_is_help=True)
+@app.callback(cls=SubcommandGroup, no_args_is_help=True)
 def noise() -> None:
     """Reset the learned noise of a host."""
 
@@ -217,7 +217,7 @@ def reset(
     """
     import numpy as np
 
-    from recrawl.app.assess.archive_reading import judge_all_parts
+    from recrawl.app.assess.archive_reading import classify_all_parts
     from recrawl.app.rates.belief_table import host_id
     from recrawl.detect.noise.learned_noise import NoiseEvidence
     from recrawl.errors import counted
@@ -234,7 +234,7 @@ def reset(
             store.drop_noise(one)
             again = ""
             if name in from_archives:
-                visits = judge_all_parts(place, store, number)
+                visits = classify_all_parts(place, store, number)
                 again = f" {counted(visits, 'imported visit')} classified again."
             typer.echo(
                 f"{name}: {counted(masked.masked, 'masked part')} reset, with the evidence on all other parts.{again}"
