@@ -190,13 +190,21 @@ class UrlFrontier:
 
     # -- handing out ------------------------------------------------------------------------------
 
-    def next(
-        self, *, urls: int = 0, per_queue: int = 0, queues: int = 0, key: str = "", lease: float = 0.0
+    def next(  # noqa: PLR0913 - limits, each optional
+        self,
+        *,
+        urls: int = 0,
+        per_queue: int = 0,
+        queues: int = 0,
+        key: str = "",
+        lease: float = 0.0,
+        pause: float | None = None,
     ) -> list[FrontierUrl]:
         """Hand out URLs that are worth a fetch and allowed now, at most ``MOST``; earliest due first.
 
         ``urls`` in all, ``per_queue`` of one queue in flight at once, of at most ``queues`` queues, or of the queue
         ``key``; 0 for no limit of the client's. They are handed out again after ``lease`` seconds unless reported.
+        ``pause`` is for how many seconds a queue without a delay of its own rests; by default ``default_delay``.
         """
         now = self._clock.now()
         hosts = self._queue(key)
@@ -211,7 +219,7 @@ class UrlFrontier:
                 min(per_queue or MOST, MOST),
                 min(queues or MOST, MOST),
                 min(lease, LONGEST_LEASE) if lease > 0 else LEASE,
-                self.default_delay,
+                self.default_delay if pause is None else pause,
             )
             found = self._store.hand_out(now, limits, hosts)
             self._budget.take(now, len(found.page))
