@@ -99,6 +99,11 @@ COMMAND_SPECS = (
         "Predict how often new pages change, from their features.",
     ),
     CommandSpec("plan", "analyse.plan_command:plan", "Show upcoming fetches, and what the budget achieves."),
+    CommandSpec(
+        "changes",
+        "analyse.changes_command:changes",
+        "Show what changed: pages changed, added, gone, back, moved or failing.",
+    ),
     CommandSpec("explain", "analyse.explain_command:explain", "Explain why a visit counted as a change, or did not."),
     CommandSpec(
         "compare", "analyse.compare_command:compare", "Back-test other policies on the history of the workspace."

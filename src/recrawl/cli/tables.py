@@ -216,7 +216,9 @@ def print_csv(columns: Mapping[str, Sequence[Any]]) -> None:
     typer.echo(text.getvalue(), nl=False)
 
 
-_TEXTS = ("url", "host", "outcome", "verdict", "why", "meaning", "robots", "state", "source", "format", "why_skipped")
+_TEXTS = frozenset(
+    ("url", "host", "event", "summary", "outcome", "verdict", "why", "meaning", "robots", "state", "source", "format")
+) | {"why_skipped"}
 _SHOWN: dict[str, Callable[[Any], str]] = {
     "importance": "{:g}".format,
     "delay": format_duration,

@@ -301,6 +301,69 @@ def explain(
     )
 
 
+_QUOTED = 60
+"""Characters of a line that a summary quotes."""
+_ROWS = ("text/csv", "text/tab-separated-values")
+"""Media types whose lines are rows."""
+
+
+def summary(told: Explanation) -> str:
+    r"""One sentence on what differs between two versions: the first edited, added and removed line, and how many more.
+
+    O(lines²) at worst, up to ``MOST_LINES``; beyond that, lines are only counted.
+
+    >>> def page(text):
+    ...     return Capture("http://x/", 0.0, 200, b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n", text.encode())
+    >>> summary(explain(page("<p>Fee: 3 EUR"), page("<p>Fee: 4 EUR<p><a href=/why>Why?</a>")))
+    'Fee: 3 EUR → Fee: 4 EUR; 1 line added: “Why?”; 1 link added.'
+    """
+    before, after = told.before, told.after
+    parts = [] if before.mime == after.mime else [f"{before.mime or 'no type'} → {after.mime or 'no type'}"]
+    unit = "row" if after.mime in _ROWS else "line"
+    rows = side_by_side(before.lines, after.lines, 0)
+    if rows is None:
+        went, came = Counter(before.lines), Counter(after.lines)
+        parts += _counted_lines(unit, "added", list((came - went).elements()))
+        parts += _counted_lines(unit, "removed", list((went - came).elements()))
+    else:
+        edited = [row for row in rows if row.side is LineSide.EDITED]
+        if edited:
+            more = f" and {counted(len(edited) - 1, f'more edited {unit}')}" if len(edited) > 1 else ""
+            parts.append(_edited(edited[0]) + more)
+        for side, word in ((LineSide.CAME, "added"), (LineSide.WENT, "removed")):
+            of_side = [row.after if side is LineSide.CAME else row.before for row in rows if row.side is side]
+            parts += _counted_lines(unit, word, ["".join(text for text, _ in pieces) for pieces in of_side])
+    for links, word in ((told.links_added, "added"), (told.links_removed, "removed")):
+        if links:
+            parts.append(f"{counted(len(links), 'link')} {word}")
+    if not parts and before.lines != after.lines:
+        parts.append("the same lines in another order")
+    if not parts and not (told.same_bytes or before.lines or after.lines):
+        parts.append(f"only bytes can be compared, and they differ: {before.size:,} → {after.size:,} bytes")
+    said = "; ".join(parts) or "no visible difference"
+    return f"{said[0].upper()}{said[1:]}."
+
+
+def _counted_lines(unit: str, word: str, lines: Sequence[str]) -> list[str]:
+    first = next((line for line in lines if line.strip()), "")
+    return [f"{counted(len(lines), unit)} {word}: “{_quoted(first)}”"] if lines else []
+
+
+def _edited(row: SideRow) -> str:
+    """Both sides of an edited line, from shortly before their first difference."""
+    old, new = ("".join(text for text, _ in pieces) for pieces in (row.before, row.after))
+    same = next((at for at, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), 0)
+    start = max(0, same - _QUOTED // 3) if max(len(old), len(new)) > _QUOTED else 0
+    lead = "…" if start else ""
+    return f"{lead}{_quoted(old[start:])} → {lead}{_quoted(new[start:])}"
+
+
+def _quoted(text: str) -> str:
+    """The beginning of a line without control characters: page content must not control a terminal."""
+    clean = "".join(letter if letter.isprintable() else " " for letter in " ".join(text.split()))
+    return clean if len(clean) <= _QUOTED else clean[: _QUOTED - 1] + "…"
+
+
 def reasons(told: Explanation) -> list[tuple[str, str]]:
     """The steps from cheap to dear, each with what it found, in words."""
     before, after, judgement = told.before, told.after, told.judgement
