@@ -10,7 +10,7 @@ from recrawl.app.workspace.workspace import make_workspace
 from recrawl.model import Verdict, Visits
 from recrawl.time import DAY, VirtualClock
 
-PAGES = ("/", "/hosts", "/pages", "/captures", "/captures/1", "/policies", "/settings")
+PAGES = ("/", "/changes?period=year", "/hosts", "/pages", "/captures", "/captures/1", "/policies", "/settings")
 UNNAMED = """[...document.querySelectorAll('input:not([type=hidden]), select')]
     .filter((one) => !one.labels.length && !one.ariaLabel).map((one) => one.outerHTML)"""
 REACHED = "document.querySelectorAll('a[href], button, input:not([type=hidden]), select').length"

@@ -12,6 +12,7 @@ import uuid
 from html.parser import HTMLParser
 from time import monotonic, sleep  # noqa: TID251 - waiting for what is worked out behind the scenes
 
+import feedparser
 import numpy as np
 import pytest
 
@@ -38,7 +39,7 @@ VERSIONS = (
         "<a href='/new?<b>'>Why?</a>"
     ),
 )
-PATHS = ("/", "/hosts", "/pages", "/captures", "/policies", "/settings")
+PATHS = ("/", "/changes", "/hosts", "/pages", "/captures", "/policies", "/settings")
 
 
 def _record(date: str, html: str) -> bytes:
@@ -198,7 +199,7 @@ def test_every_page_has_a_twin_with_what_it_promises(dashboard, get, surveyed, e
     said = get("/openapi.json")["paths"]
     for view in site.views:
         assert view.api in said
-        if "{" in view.api and "{page}" not in view.api:
+        if ("{" in view.api and "{page}" not in view.api) or view.media_type != "application/json":
             continue
         found = get(view.api.format(page=evil))
         assert set(view.keys) <= set(found), view.api
@@ -218,6 +219,42 @@ def test_the_overview_tells_what_the_store_holds(place, surveyed):
     assert freshness == sorted(freshness)
     dues = [one["due"] for one in plan["next"]]
     assert dues == sorted(dues)
+
+
+def test_changes_are_listed_with_a_sentence_and_their_difference(get, ask, dashboard, evil):
+    found = get("/api/changes?period=week&host=page.example")
+    assert [one["event"] for one in found["changes"]] == ["changed", "added"]
+    change = found["changes"][0]
+    assert change["page"] == evil
+    assert "3 EUR" in change["summary"]
+    assert "4 EUR" in change["summary"]
+    status, _, text = ask(dashboard[0], change["difference"], accept="text/html")
+    assert status == 200
+    assert "We open at nine" in text
+    all_of_week = get("/api/changes?period=week&limit=7")
+    assert len(all_of_week["changes"]) == 7 < all_of_week["total"]
+    times = [one["time"] for one in all_of_week["changes"]]
+    assert times == sorted(times, reverse=True)
+    assert {one["event"] for one in get("/api/changes?period=year&event=failing&limit=200")["changes"]} == {"failing"}
+    assert get("/api/changes?host=nowhere.example") | {"changes": [], "total": 0} == get(
+        "/api/changes?host=nowhere.example"
+    )
+
+
+def test_feeds_are_valid_and_lead_to_the_difference(dashboard, ask):
+    port = dashboard[0]
+    status, headers, text = ask(port, "/feeds/changes.atom?period=week&host=page.example")
+    assert (status, headers["content-type"]) == (200, "application/atom+xml")
+    feed = feedparser.parse(text)
+    assert not feed.bozo
+    assert len(feed.entries) == 2
+    assert feed.entries[0].link.startswith(f"http://127.0.0.1:{port}/pages/")
+    assert ask(port, feed.entries[0].link.partition(str(port))[2], accept="text/html")[0] == 200
+    status, headers, text = ask(port, "/feeds/changes.json?period=week&host=page.example")
+    assert (status, headers["content-type"]) == (200, "application/feed+json")
+    told = json.loads(text)
+    assert [item["id"] for item in told["items"]] == [entry.id for entry in feed.entries]
+    assert ask(port, "/feeds/changes.atom?period=century")[0] == 400
 
 
 def test_hosts_are_listed_with_their_pages(place, get):

@@ -60,7 +60,7 @@ def servers(served, tmp_path_factory):
 
 def paths(app):
     """Every path of an application, with something where a parameter stands."""
-    fill = {"{page}": "1", "{capture}": "1", "{name:path}": "x", "{rest:path}": "http://example.org/"}
+    fill = {"{page}": "1", "{capture}": "1", "{name:path}": "x", "{name}": "x", "{rest:path}": "http://example.org/"}
     found = {}
     for route in app.routes:
         path = route.path

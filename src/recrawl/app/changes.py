@@ -95,7 +95,7 @@ class PageChange:
     @property
     def id(self) -> str:
         """Stable and unique in a workspace: page and time to the microsecond."""
-        return f"{self.page}-{round(self.time * 1e6)}"
+        return _change_id(self.page, self.time)
 
     def facts(self) -> dict[str, object]:
         """JSON values."""
@@ -123,12 +123,24 @@ class FoundChanges:
     total: int
 
 
+_MOST_KNOWN = 2_000
+
+
+def _change_id(page: int, time: float) -> str:
+    return f"{page}-{round(time * 1e6)}"
+
+
 def find_changes(
-    place: Workspace, store: Store, question: ChangesQuestion, pool: ParsePool | None = None
+    place: Workspace,
+    store: Store,
+    question: ChangesQuestion,
+    pool: ParsePool | None = None,
+    known: dict[str, PageChange] | None = None,
 ) -> FoundChanges:
     """The latest events. O(visits of the period) in columns, and a comparison of two versions for each event shown.
 
-    Versions are compared in the pool, if there is one: one page can then cost only its own summary.
+    Versions are compared in the pool, if there is one: one page can then cost only its own summary. ``known`` keeps
+    descriptions for later calls, ``_MOST_KNOWN`` at most.
     """
     from recrawl.formats.warc.archived_bytes import ArchivedBytes as Archived
 
@@ -144,11 +156,18 @@ def find_changes(
     previous = _previous_answers(store, found)
     archived = Archived.of(place.archive, store)
     urls = store.urls(found.page)
-    described = tuple(
-        _described(place, store, archived, found, row, urls[row], EVENTS[code], previous[row], pool)
-        for row, code in enumerate(events[latest].tolist())
-    )
-    return FoundChanges(described, len(rows))
+    described = []
+    for row, code in enumerate(events[latest].tolist()):
+        event, key = EVENTS[code], _change_id(int(found.page[row]), float(found.time[row]))
+        change = known.get(key) if known is not None else None
+        if change is None or change.event is not event:
+            change = _described(place, store, archived, found, row, urls[row], event, previous[row], pool)
+            if known is not None:
+                known[key] = change
+                while len(known) > _MOST_KNOWN:
+                    known.pop(next(iter(known)), None)
+        described.append(change)
+    return FoundChanges(tuple(described), len(rows))
 
 
 def _events(store: Store, visits: Visits, question: ChangesQuestion) -> tuple[IntArray, IntArray]:

@@ -86,8 +86,9 @@ def test_every_page_of_the_dashboard_and_its_twin_open(both, served, ask):
         for view in sites[0].site.views:
             told = [ask(port, view.api.format(**named)) for port in (sqlite, postgres)]
             assert [status for status, _, _ in told] == [200, 200], (view.api, told)
-            keys = [set(json.loads(text)) for _, _, text in told]
-            assert keys[0] == keys[1] >= set(view.keys), view.api
+            if view.media_type.endswith("json"):
+                keys = [set(json.loads(text)) for _, _, text in told]
+                assert keys[0] == keys[1] >= set(view.keys), view.api
             if view.path.startswith(("/pages", "/hosts", "/captures")):
                 plain = [
                     re.sub(r'"(believed_)?at":[\d.]+|"running":\w+', "", alike(server, text))

@@ -34,8 +34,8 @@ recrawl changes -w my-archive                          the last 24 hours, latest
 recrawl changes --since 7d --event gone --event failing
 recrawl changes --since 2026-11-01 --host example.org --kind new-links
 recrawl changes --min-change 0.1                       no small edits
-recrawl changes --as markdown --since 7d > week.md
-recrawl changes --as atom --limit 100 > changes.atom   for a feed reader
+recrawl changes --as markdown --since 7d               for a mail or a page
+recrawl changes --as atom --limit 100                  for a feed reader
 """
 
 

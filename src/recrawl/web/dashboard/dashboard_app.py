@@ -21,6 +21,7 @@ from recrawl.store.open import open_store
 from recrawl.time import DAY, format_duration
 from recrawl.web.dashboard import (
     capture_views,
+    changes_view,
     child_processes,
     host_views,
     pages_view,
@@ -212,7 +213,7 @@ class PageResponses:
         def answer(request: Request) -> Response:
             try:
                 told = view.answer(self._asked(view, request))
-                return _json_response(told if isinstance(told, bytes) else json_of(told))
+                return _json_response(told if isinstance(told, bytes) else json_of(told), media_type=view.media_type)
             except (RefusedError, RecrawlError) as error:
                 return _json_refusal(_refusal(error))
 
@@ -287,7 +288,8 @@ class PageResponses:
             twice = next(name for name in given if sum(name == other for other, _ in said) > 1)
             raise RefusedError(f"{twice[:40]!r} is given more than once.", "Give it once.")
         given |= {name: str(value) for name, value in request.path_params.items()}
-        return CheckedParameters(parse(view.parameters, given), self._site.clock())
+        base = f"{request.url.scheme}://{request.url.netloc}"
+        return CheckedParameters(parse(view.parameters, given), self._site.clock(), base)
 
     def _check(self, request: Request, shown: str) -> None:
         headers = headers_of(request.scope)
@@ -388,10 +390,10 @@ def _refusal(error: RefusedError | RecrawlError) -> RefusedError:
     return RefusedError(error.what, error.remedy, status=status)
 
 
-def _json_response(text: bytes, status: int = 200) -> Response:
+def _json_response(text: bytes, status: int = 200, media_type: str = "application/json") -> Response:
     from starlette.responses import Response
 
-    return Response(text, status_code=status, media_type="application/json")
+    return Response(text, status_code=status, media_type=media_type)
 
 
 def _json_refusal(refusal: RefusedError) -> Response:
@@ -418,7 +420,7 @@ _OF_WORKERS = frozenset({"worker", "loop_lag_seconds"})
 FRESH = {"work": 2.0, "hosts": 5.0, "counts": 15.0, "survey": 60.0}
 """Seconds for which cached results are fresh enough."""
 
-FIRST_LOOKS = ("/", "/hosts", "/pages", "/pages?sort=due", "/captures", "/policies", "/settings")
+FIRST_LOOKS = ("/", "/changes", "/hosts", "/pages", "/pages?sort=due", "/captures", "/policies", "/settings")
 """Pages that the server prefetches."""
 
 
@@ -480,6 +482,7 @@ def wired(
     )
     views: list[View] = [
         *workspace_dashboard.views(known),
+        *changes_view.changes_views(answers.changes, place.folder.resolve().name, answers.feed_id),
         *host_views.views(kept("hosts", count_hosts).get),
         *pages_view.list_views(stores, answers, survey),
         *pages_view.page_views(stores, answers, survey),

@@ -129,6 +129,8 @@ class CheckedParameters:
     """By name, one for each parameter."""
     now: float
     """Seconds since the epoch."""
+    base: str = ""
+    """Address of the server as the client wrote it, without a slash at the end."""
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - as the parameter declares
         return self.values[name]
@@ -152,6 +154,8 @@ class View:
     """What the answer holds, by key, in words."""
     menu: str = ""
     """Its word in the navigation; empty if it is not there."""
+    media_type: str = "application/json"
+    """Of the twin; an answer in another type is bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,13 +411,14 @@ def _call(call: JsonCall) -> Schema:
 
 
 def _answered(view: View | JsonCall) -> Schema:
-    schema: Schema = {"type": "object"}
+    media_type = view.media_type if isinstance(view, View) else "application/json"
+    schema: Schema = {"type": "object" if media_type.endswith("json") else "string"}
     if view.keys:
         schema |= {
             "required": list(view.keys),
             "properties": {key: {"description": words} for key, words in view.keys.items()},
         }
-    return {"description": view.summary, "content": {"application/json": {"schema": schema}}}
+    return {"description": view.summary, "content": {media_type: {"schema": schema}}}
 
 
 def _refused(errors: Mapping[str, str]) -> Schema:

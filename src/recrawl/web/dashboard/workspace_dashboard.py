@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from recrawl.app.changes import ChangesQuestion, FoundChanges, PageChange, feed_id, find_changes
 from recrawl.app.rates.rates_table import in_words
 from recrawl.app.status import failure_words, work_facts
 from recrawl.app.visit_explanation import as_facts, compared, story_of
@@ -115,6 +116,7 @@ class WorkspaceDashboard:
         detect = place.configuration.settings.detect
         self._pool = new_parse_pool(detect.parse_limits(), detect.standards())
         self.beliefs = beliefs or PageBeliefs(place, clock)
+        self._described: dict[str, PageChange] = {}
 
     def counts(self) -> dict[str, Any]:
         """How much there is, and when the latest visits were made. Behind the scenes: may take seconds."""
@@ -221,6 +223,21 @@ class WorkspaceDashboard:
         facts["earlier"] = float(times[story.row - 1]) if story.row > 0 else None
         facts["later"] = float(times[story.row + 1]) if story.row + 1 < len(times) else None
         return facts
+
+    def changes(self, host: str, question: ChangesQuestion) -> FoundChanges:
+        """What changed on a host, or on all. Descriptions are kept, since those of one visit do not change."""
+        with self._stores.one() as store:
+            if host:
+                number = store.find_host(host)
+                if number is None:
+                    return FoundChanges((), 0)
+                question = dataclasses.replace(question, host=number)
+            return find_changes(self._place, store, question, self._pool, self._described)
+
+    def feed_id(self) -> str:
+        """A URI for the feeds of this workspace."""
+        with self._stores.one() as store:
+            return feed_id(store)
 
     @staticmethod
     def in_words(every: float, shortest: float, longest: float) -> str:
