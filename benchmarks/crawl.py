@@ -6,6 +6,7 @@ uv run --group bench python benchmarks/crawl.py floor          what no rewriting
 uv run --group bench python benchmarks/crawl.py shared --workers 4    on one PostgreSQL, its server counted
 uv run --group bench python benchmarks/crawl.py memory --fetches 1000000     an hour
 uv run --group bench python benchmarks/crawl.py polite --hosts 1000
+uv run --group bench python benchmarks/crawl.py starts --pages 10000000     a quarter of an hour, 10 GB of disk
 
 A server process answers with pages of 20 KB and 60 links on many loopback hosts; every crawler is a process of its own.
 Rates are pages per second of processor time, so that they do not depend on what else the machine does; pages per second
@@ -32,7 +33,7 @@ from typing import Any
 import crawl_floor
 import crawl_ours
 import numpy as np
-from crawl_fits import measure_fits
+from crawl_fits import measure_fits, measure_starts
 from crawl_ours import Job
 from crawl_web import Web, page_urls, small_document, web
 from figures import note, options_of
@@ -352,14 +353,18 @@ def measure_politeness(hosts: int, seconds: float, delay: float = 1.0) -> None:
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    kinds = ["all", "speed", "floor", "processes", "shared", "memory", "polite", "fits"]
+    kinds = ["all", "speed", "floor", "processes", "shared", "memory", "polite", "fits", "starts"]
     parser.add_argument("what", choices=kinds, nargs="?", default="all")
     parser.add_argument("--fetches", type=int, help="pages that each crawler fetches; 6,000, or 40,000 for memory")
     parser.add_argument("--hosts", type=int, default=1_000, help="for polite")
     parser.add_argument("--seconds", type=float, default=12.0, help="for processes and polite")
     parser.add_argument("--workers", type=int, default=4, help="for shared")
-    parser.add_argument("--pages", type=int, default=10_000, help="for fits")
+    parser.add_argument("--pages", type=int, default=10_000, help="for fits and starts")
+    parser.add_argument("--visits", type=int, default=8, help="of each page, for starts")
     options = options_of(parser)
+    if options.what == "starts":
+        measure_starts(options.pages, options.visits)
+        return
     if options.what == "fits":
         measure_fits(options.pages, options.seconds)
         return

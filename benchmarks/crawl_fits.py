@@ -1,4 +1,6 @@
-"""How a crawl of many pages gets ready, goes on beside fits of its policy, and stops: ``crawl.py fits --pages N``.
+"""How a crawl of many pages gets ready, goes on beside fits of its policy, and stops.
+
+``crawl.py fits --pages N``, and ``crawl.py starts --pages N`` for the start alone, up to ten million pages.
 
 ``recrawl run`` itself, as a process, on a store of N pages with eight visits each. What the server of the pages
 sees tells how long the crawl was silent; what ``recrawl.log`` says tells how late its event loop was.
@@ -20,8 +22,13 @@ from typing import Any
 
 import numpy as np
 from crawl_web import Web, page_urls, small_document, web
+from figures import note
+from store_population import DUE_SPAN, add_visits, populate_sqlite
 
+from recrawl.app.workspace.workspace import open_workspace
+from recrawl.app.workspace.workspace_wiring import policy_of
 from recrawl.crawl.clock import RealClock
+from recrawl.crawl.worker.fit_process import note_fit
 from recrawl.model import Outcome, Verdict, Visits
 from recrawl.store import open_store
 from recrawl.time import DAY
@@ -29,6 +36,7 @@ from recrawl.time import DAY
 HOSTS = 500
 VISITS = 8
 _CHUNK = 20_000
+_SMALL, _STARTS = 10_000, 3
 _FEW = 10
 """Requests with which nothing can be said."""
 _CORE = [sys.executable, "-m", "recrawl"]
@@ -114,8 +122,7 @@ def measure_fits(pages: int, seconds: float) -> None:
         folder = Path(place) / "workspace"
         populate(folder, pages, server.port)
         server.log()
-        command = [*_CORE, "run", "-w", str(folder), "--budget", "100000000/day"]
-        command += [word for setting in _SETTINGS for word in ("--set", setting)]
+        command = _command(folder)
         print(f"{pages:,} pages, {VISITS} visits each")
         _measure_run(command, folder, server, seconds)
         _measure_start(command, folder, server)
@@ -124,6 +131,55 @@ def measure_fits(pages: int, seconds: float) -> None:
             time.sleep(wait)
             code, took = _stopped(process)
             print(f"  SIGTERM {wait} s after the start: exit code {code} after {took:.2f} s")
+
+
+def measure_starts(pages: int, visits: int) -> None:
+    """CPU seconds of all processes until the first request, beside those of 10,000 pages. Kernels are compiled before.
+
+    The stores have due times of an earlier fit, and no state of it: the start does not wait for the visits to be read.
+    """
+    means = []
+    for count in (_SMALL, _SMALL, pages):  # the first one compiles
+        with tempfile.TemporaryDirectory() as place, web(200, small_document) as server:
+            folder, now = Path(place) / "workspace", RealClock().now()
+            subprocess.run([*_CORE, "init", str(folder)], check=True, capture_output=True)
+            (folder / "recrawl.db").unlink()
+            store = folder / "recrawl.db"
+            populate_sqlite(store, count, HOSTS, since=now - DUE_SPAN / 100, port=server.port)
+            add_visits(store, count, visits, now - DAY)
+            workspace = open_workspace(folder, {})
+            with workspace.open_store() as opened:
+                note_fit(opened, policy_of(workspace.configuration.settings.schedule).name, now)
+            spent = [_started(_command(folder), server) for _ in range(_STARTS)]
+        cpu, wall, memory = (float(np.median([one[k] for one in spent])) for k in range(3))
+        means.append(cpu)
+        print(f"{count:>12,} pages: first request after {cpu:.1f} s of CPU, {wall:.1f} s; the crawler {memory:.0f} MiB")
+    print(f"{means[-1] / means[1]:.2f} x")
+    note(
+        "start",
+        means[-1],
+        "s of CPU",
+        f"{pages:,} pages, {VISITS} visits each",
+        baseline=means[1],
+        beside="10,000 pages",
+    )
+
+
+def _started(command: list[str], server: Web) -> tuple[float, float, float]:
+    """CPU seconds of all processes, seconds, and MiB of the crawler until the first request."""
+    server.log()
+    began = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not len(arrived := server.log()[1]) and process.poll() is None:
+        time.sleep(0.02)
+    cpu, memory = sum(_cpu(process.pid)), _pss(str(process.pid))
+    _stopped(process)
+    return cpu, float(arrived[0]) - began, memory
+
+
+def _command(folder: Path) -> list[str]:
+    command = [*_CORE, "run", "-w", str(folder), "--budget", "100000000/day"]
+    return command + [word for setting in _SETTINGS for word in ("--set", setting)]
 
 
 def _measure_run(command: list[str], folder: Path, server: Web, seconds: float) -> None:

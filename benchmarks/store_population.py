@@ -23,15 +23,19 @@ DUE_SPAN = 1_000_003
 """Due times are spread over this many seconds from 0."""
 
 _HOSTS = """INSERT INTO host (id, name, ready_at, delay, held_until, next_due)
-SELECT i, 'h' || i || '.example', 0, 1, 0, 0 FROM {numbers}"""
+SELECT i, {name}, 0, 1, 0, 0 FROM {numbers}"""
+
+_EXAMPLE = "'h' || {} || '.example'"
+_LOOPBACK = "'127.0.' || (({0} - 1) / 250) || '.' || (({0} - 1) % 250 + 1) || ':{port}'"
+
+_PATH = "/section/page-"
 
 # The pages of a host lie all over the table, as they do when many hosts are crawled at once. Keys ascend, which
 # makes the load quick and plays no part in what is measured.
 _PAGES = """INSERT INTO page (id, host, url, key, key_hash, importance, cost, discovered,
 etag, last_modified, digest, text_digest, mime, gone, links_read_at)
-SELECT i, (i * 7919) % {hosts} + 1,
-'http://h' || ((i * 7919) % {hosts} + 1) || '.example/section/page-' || i || '.html',
-'example,h' || ((i * 7919) % {hosts} + 1) || ')/section/page-' || i || '.html', {key}, 1, 1, 0,
+SELECT i, (i * 7919) % {hosts} + 1, 'http://' || {name} || '{path}' || i || '.html',
+'example,h' || ((i * 7919) % {hosts} + 1) || '){path}' || i || '.html', {key}, 1, 1, 0,
 '"' || i || '"', '', '', '', 'text/html', 0, 0 FROM {numbers}"""
 
 _SCHEDULE = """INSERT INTO schedule (page, host, due)
@@ -45,12 +49,16 @@ _NEXT_DUE = "UPDATE host SET next_due = (SELECT min(due) FROM schedule WHERE sch
 _INDEX = "CREATE INDEX schedule_by_host ON schedule (host, due, page)"
 
 
-def populate_sqlite(path: Path, pages: int, hosts: int, *, found_by_url: bool = False, since: float = 0.0) -> str:
+def populate_sqlite(  # noqa: PLR0913 - what a store is like
+    path: Path, pages: int, hosts: int, *, found_by_url: bool = False, since: float = 0.0, port: int | None = None
+) -> str:
     """A new SQLite store with N pages; its location. Computing keys by which pages are found takes longer.
 
-    Due times are spread over ``DUE_SPAN`` seconds from ``since`` on.
+    Due times are spread over ``DUE_SPAN`` seconds from ``since`` on. With ``port`` the hosts are those that
+    ``crawl_web`` serves there.
     """
     open_store(path, create=True).close()
+    names = (_EXAMPLE if port is None else _LOOPBACK.replace("{port}", str(port))).format
     connection = apsw.Connection(str(path))
     connection.pragma("journal_mode", "off")
     connection.pragma("synchronous", "off")
@@ -58,10 +66,11 @@ def populate_sqlite(path: Path, pages: int, hosts: int, *, found_by_url: bool = 
     numbers = "(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {}) SELECT i FROM n)"
     with connection:
         connection.execute("DROP INDEX schedule_by_host")
-        connection.execute(_HOSTS.format(numbers=numbers.format(hosts)))
+        connection.execute(_HOSTS.format(numbers=numbers.format(hosts), name=names("i")))
         connection.execute("DROP INDEX page_by_start")
-        key = "CAST(printf('%016d', i) AS BLOB)"
-        connection.execute(_PAGES.format(numbers=numbers.format(pages), hosts=hosts, key=key))
+        terms = {"hosts": hosts, "key": "CAST(printf('%016d', i) AS BLOB)", "path": _PATH if port is None else "/page/"}
+        name = names(f"((i * 7919) % {hosts} + 1)")
+        connection.execute(_PAGES.format(numbers=numbers.format(pages), name=name, **terms))
         if found_by_url:
             connection.create_scalar_function("key_hash", lambda *key: key_hash(str(key[0])), 1, deterministic=True)
             connection.execute("UPDATE page SET key_hash = key_hash(key)")
@@ -110,8 +119,14 @@ def populate_postgres(address: str, name: str, pages: int, hosts: int) -> str:
             "SET maintenance_work_mem = '256MB'",
             "DROP INDEX schedule_by_host",
             "ALTER TABLE page DROP CONSTRAINT page_by_key",
-            _HOSTS.format(numbers=numbers.format(hosts)),
-            _PAGES.format(numbers=numbers.format(f"{pages}::bigint"), hosts=hosts, key=key),
+            _HOSTS.format(numbers=numbers.format(hosts), name=_EXAMPLE.format("i")),
+            _PAGES.format(
+                numbers=numbers.format(f"{pages}::bigint"),
+                name=_EXAMPLE.format(f"((i * 7919) % {hosts} + 1)"),
+                hosts=hosts,
+                key=key,
+                path=_PATH,
+            ),
             "ALTER TABLE page ADD CONSTRAINT page_by_key UNIQUE (key_hash)",
             _SCHEDULE.format(span=DUE_SPAN, since=0.0),
             _INDEX,

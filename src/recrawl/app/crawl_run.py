@@ -34,6 +34,7 @@ from recrawl.time import MINUTE, format_duration, to_iso
 if TYPE_CHECKING:
     from recrawl.app.monitoring import Monitoring
     from recrawl.app.predict.model_use import LiveModel
+    from recrawl.app.workspace.settings import Settings
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.crawl.clock import RealClock
     from recrawl.crawl.control.metrics import CrawlStats, StatsCollector
@@ -310,7 +311,7 @@ class CrawlRun:
         )
         from recrawl.crawl.units.unit_agent import UnitThread
         from recrawl.crawl.worker.crawl_assembly import live_crawl
-        from recrawl.schedule.frontier.host_frontier import warm_up_schedule
+        from recrawl.crawl.worker.kernel_compilation import kernels_ready
 
         place, clock, start, tally = self._place, self._clock, self._start, self._tally
         await in_thread(partial(check_methods, store))
@@ -331,31 +332,31 @@ class CrawlRun:
                 await in_thread(unit.wait)
             ready = serving.enter_context(self._show.getting_ready())
             scope = await in_thread(partial(_scope, store, place, clock.now()))
-            await in_thread(
-                lambda: warm_up_schedule(policy_of(said.schedule))
-            )  # created in a thread, too: it loads compiled kernels
-            async with live_crawl(
-                self._worker,
-                policy_of(
-                    said.schedule,
-                    store.urls,
-                    host_limits_of(store, live.politeness),
-                    model,
-                    None if model is None else model.links,
-                ),
-                clock=clock,
-                store=store,
-                folder=place.folder,
-                scope=scope,
-                settings=settings,
-                orders=live.orders,
-                fits=WorkspaceFits(place.folder, place.flags),
-                on_visits=on_visits,
-                watch=takers.append,
-                on_ahead=start.tell_ahead,
-                on_report=start.look_at_the_time,
-                in_unit=terms is not None,
-            ) as driver:
+            async with (
+                kernels_ready([partial(_warm_up, said)], done=start.tell_kernels),
+                live_crawl(
+                    self._worker,
+                    policy_of(
+                        said.schedule,
+                        store.urls,
+                        host_limits_of(store, live.politeness),
+                        model,
+                        None if model is None else model.links,
+                    ),
+                    clock=clock,
+                    store=store,
+                    folder=place.folder,
+                    scope=scope,
+                    settings=settings,
+                    orders=live.orders,
+                    fits=WorkspaceFits(place.folder, place.flags),
+                    on_visits=on_visits,
+                    watch=takers.append,
+                    on_ahead=start.tell_ahead,
+                    on_report=start.look_at_the_time,
+                    in_unit=terms is not None,
+                ) as driver,
+            ):
                 self._drivers.append(driver)
                 forced = False
                 try:
@@ -545,6 +546,13 @@ class RunStart:
             self._say("The coordination database can be reached again.")
             self._log.event("control", "coordination works again")
 
+    def tell_kernels(self, failure: str) -> None:
+        """Log that compiled kernels are used from now on, or why they are not."""
+        if failure:
+            self._log.event("schedule", "kernels not compiled", level="warn", details={"reason": failure})
+        else:
+            self._log.event("schedule", "kernels compiled")
+
     def _tell_apart(self, ahead: float) -> None:
         where = "ahead of" if ahead > 0 else "behind"
         far = format_duration(abs(ahead))
@@ -645,6 +653,16 @@ def together(*told: Callable[[float], None]) -> Callable[[float], None]:
             one(now)
 
     return tell
+
+
+def _warm_up(settings: Settings) -> None:
+    """Call the kernels of a crawl with these settings."""
+    from recrawl.app.workspace.workspace_wiring import classifier_of, policy_of
+    from recrawl.parse.parse_pool import warm_up
+    from recrawl.schedule.frontier.host_frontier import warm_up_schedule
+
+    warm_up(classifier_of(settings).standards)
+    warm_up_schedule(policy_of(settings.schedule))
 
 
 def _scope(store: Store, place: Workspace, now: float) -> WorkspaceScope:

@@ -3,7 +3,7 @@
 A kernel is a plain function over arrays, marked with :func:`compiled`. Nothing is imported or compiled before its
 first call, so small work never pays for it. Where numba is missing the caller takes its numpy path instead
 (:func:`can_compile`): the same numbers, slower. So does a caller of little work for which loading compiled code would
-take longer (:func:`interpreted`).
+take longer (:func:`interpreted`), and a process whose kernels are still being compiled (:func:`hold_back_kernels`).
 """
 
 from __future__ import annotations
@@ -23,6 +23,37 @@ R = TypeVar("R")
 
 
 _interpreted: ContextVar[bool] = ContextVar("interpreted", default=False)
+_ahead: ContextVar[bool] = ContextVar("ahead", default=False)
+
+
+class _Gate:
+    """Whether kernels are held back in this process."""
+
+    is_closed = False
+
+
+def hold_back_kernels() -> None:
+    """From now on take numpy paths and plain Python in this process, until :func:`release_kernels`."""
+    _Gate.is_closed = True
+
+
+def release_kernels() -> None:
+    """Use kernels again. Call it where no computation is under way in another thread."""
+    _Gate.is_closed = False
+
+
+@contextmanager
+def compiling_ahead() -> Iterator[None]:
+    """Within the block, call kernels although they are held back: to compile or load them."""
+    before = _ahead.set(True)
+    try:
+        yield
+    finally:
+        _ahead.reset(before)
+
+
+def _is_off() -> bool:
+    return _interpreted.get() or (_Gate.is_closed and not _ahead.get())
 
 
 @cache
@@ -31,8 +62,8 @@ def _has_numba() -> bool:
 
 
 def can_compile() -> bool:
-    """Whether numba is installed (the extra ``speed``), outside :func:`interpreted`."""
-    return _has_numba() and not _interpreted.get()
+    """Whether numba is installed (the extra ``speed``), and kernels are not held back."""
+    return _has_numba() and not _is_off()
 
 
 @contextmanager
@@ -60,7 +91,7 @@ def compiled(kernel: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(kernel)
     def run(*arguments: P.args, **options: P.kwargs) -> R:
-        return (kernel if _interpreted.get() else compiled_kernel())(*arguments, **options)
+        return (kernel if _is_off() else compiled_kernel())(*arguments, **options)
 
     return run
 
