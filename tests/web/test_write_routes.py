@@ -32,6 +32,8 @@ WRITES = {
         "/actions/settings/pause",
         "/actions/settings/reset",
         "/actions/settings/resume",
+        "/api/frontier/next",
+        "/api/frontier/seen",
     },
     "archive": {"/archive", "/archive/delete"},
     "hidden": set(),
