@@ -33,9 +33,9 @@ from recrawl.crawl.control.metrics import (
     MetricsServer,
     served,
 )
-from recrawl.crawl.visit.visitor import REFUSED_BY_ROBOTS
 from recrawl.errors import StoreAwayError, StoreError
 from recrawl.model import Outcome, Visit, Visits
+from recrawl.model.visits import REFUSED_BY_ROBOTS
 from recrawl.store.store_values import DueBacklog
 
 NOW = 1.79e9

@@ -13,7 +13,7 @@ from recrawl.crawl.control.json_log import JsonLinesLog
 from recrawl.crawl.visit.recorder import Recorder
 from recrawl.crawl.visit.scope import HostScope
 from recrawl.crawl.visit.visit_machine import Deferred, RobotsFetched, VisitEvent, VisitTarget
-from recrawl.crawl.visit.visitor import NO_ROBOTS, Visitor
+from recrawl.crawl.visit.visitor import Visitor
 from recrawl.crawl.visit.warc_archive import NoArchive
 from recrawl.crawl.worker.crawl_worker import CrawlWorker, WorkerPace
 from recrawl.detect import decoded
@@ -21,7 +21,7 @@ from recrawl.fetch.http.dns import AddressPolicy, HostResolver, IpGate
 from recrawl.fetch.http.http_fetcher import HttpFetcher, TransferLimits
 from recrawl.fetch.robots_cache import HostRobots, RobotsCache
 from recrawl.model import Capture, Outcome
-from recrawl.model.visits import NO_CONNECTION, NO_NAME, NOT_ALLOWED
+from recrawl.model.visits import NO_CONNECTION, NO_NAME, NO_ROBOTS, NOT_ALLOWED
 from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
 from recrawl.schedule.policies.fixed_interval import FixedInterval
 from recrawl.schedule.politeness.host_politeness import IpLimiter, IpLimits, Politeness, PolitenessRules

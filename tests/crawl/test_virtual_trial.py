@@ -12,9 +12,9 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 from warcio.checker import Checker
 
-from recrawl.crawl.visit.visitor import NO_ROBOTS, REFUSED_BY_ROBOTS
 from recrawl.crawl.worker.crawl_assembly import WorkerSettings
 from recrawl.model import Outcome, Verdict
+from recrawl.model.visits import NO_ROBOTS, REFUSED_BY_ROBOTS
 from recrawl.schedule.policies.valued import ValuedPolicy
 from recrawl.schedule.politeness.host_politeness import PolitenessRules
 from recrawl.simulate.sites import synthetic_web

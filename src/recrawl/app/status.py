@@ -28,10 +28,10 @@ from recrawl.crawl.units.unit_registry import (
     unit_state,
     unpacked_buckets,
 )
-from recrawl.crawl.visit.visitor import NO_ROBOTS, REFUSED_BY_ROBOTS
 from recrawl.detect.validator_trust import is_believed
 from recrawl.errors import ConfigError, counted
 from recrawl.model import FloatArray, IntArray, Outcome, visits
+from recrawl.model.visits import NO_ROBOTS, REFUSED_BY_ROBOTS
 from recrawl.schedule.frontier.token_bucket import memory, replayed
 from recrawl.store.store_values import QUARANTINED
 from recrawl.time import DAY, HOUR, format_duration

@@ -114,10 +114,14 @@ NO_ROUTE = -22
 TOO_LATE = -50
 """The request had a time by which it must be sent, and was not sent by then. No visit has it: the page is requested in
 a later turn (Heritrix: waiting for what must come before)."""
+NO_ROBOTS = -61
+"""robots.txt is unavailable (conventions L3)."""
 EMPTY = -404
 """The connection was closed without a byte."""
 NOT_ALLOWED = -5001
 """The address is not one that we connect to."""
+REFUSED_BY_ROBOTS = -9998
+"""robots.txt forbids the request (conventions L3)."""
 
 
 class Outcome(enum.IntEnum):

@@ -25,9 +25,9 @@ from recrawl.crawl.control.json_log import JsonLinesLog
 from recrawl.crawl.control.run_control import StoreRunControl, WorkerLoad
 from recrawl.crawl.units.unit_registry import UnitState, own_buckets
 from recrawl.crawl.visit.visit_machine import VisitDone
-from recrawl.crawl.visit.visitor import REFUSED_BY_ROBOTS
 from recrawl.crawl.visit.warc_archive import ResponseArchive
 from recrawl.errors import ConfigError, StoreError, require
+from recrawl.model.visits import REFUSED_BY_ROBOTS
 from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
 from recrawl.schedule.politeness.host_politeness import Politeness
 from recrawl.store.base import Store

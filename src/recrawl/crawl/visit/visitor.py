@@ -46,7 +46,7 @@ from recrawl.fetch.request import Fetcher, FetchRequest, PageFetcher, TooLateErr
 from recrawl.fetch.robots_cache import HostRobots, RobotsCache
 from recrawl.formats.atomic_files import waits_for
 from recrawl.model import Capture, Outcome, Validators, Visit
-from recrawl.model.visits import NOT_ALLOWED, TOO_LATE
+from recrawl.model.visits import NO_ROBOTS, NOT_ALLOWED, REFUSED_BY_ROBOTS, TOO_LATE
 from recrawl.parse.parse_pool import OverBudgetError, ParsePool
 from recrawl.time import Clock
 from recrawl.urls import host_of
@@ -116,9 +116,6 @@ def _in_pool(pool: ParsePool, parser: Callable[..., Any], *arguments: object) ->
     except OverBudgetError as error:
         raise InputError(str(error)) from error
 
-
-REFUSED_BY_ROBOTS, NO_ROBOTS = -9998, -61
-"""Heritrix's statuses: robots.txt forbids it; robots.txt is unavailable (conventions L3)."""
 
 _REFUSALS = (401, 403)
 """Statuses after which robots.txt is read again soon: the host may not want us any more."""

@@ -15,13 +15,13 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
-from recrawl.fetch.http.http_fetcher import raise_limit
-
 T = TypeVar("T")
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end, as ``asyncio.run`` does, with as many open files as the system allows."""
+    from recrawl.fetch.http.http_fetcher import raise_limit  # commands that only read use threads of this module
+
     raise_limit()
     try:
         import uvloop
