@@ -7,7 +7,7 @@ Two measurements, each beside plain comparison of digests:
               counted as a false alarm; the page is named, to be judged by a reader
     edited    hosts with at least three real pages, crawled in rounds, with confirmations as in a live crawl. Known
               edits are made in real markup: a word, a figure, a heading, a passage that comes or goes, a new link. The
-              noise is what second captures of real pages differ in, made anew at each request:
+              noise is what second captures of real pages differ in, made again at each request:
 
                   none       the page as it was captured
                   tokens     form ids, session and script tokens, random class names

@@ -48,7 +48,7 @@ def real_captures(path: Path) -> list[Capture]:
 
 
 def made_captures(count: int = 250) -> list[Capture]:
-    """Pages of about 30 KB of words, where the real crawl is not at hand."""
+    """Pages of about 30 KB of words, where the real crawl is not available."""
     captures = []
     for number in range(count):
         body = b" ".join(WORDS[(number * position + position // 7) % len(WORDS)] for position in range(4000))

@@ -1,7 +1,7 @@
 """Which bytes the tables of quality came from: SHA-256 of each table and of the data sets, and when a table was made.
 
 They are kept in the folder ``results/hashes``, so that the page can be written where the data are
-not at hand. A table that is not the one that was kept is noted again, with the day.
+not available. A table that is not the one that was kept is noted again, with the day.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def kept_hashes(kind: str, results: Path = FOLDER) -> dict[str, dict[str, str]]:
 
 
 def keep_hashes(data: Path, results: Path = FOLDER) -> None:
-    """Note tables, and data sets where they are at hand, that are not those which were kept."""
+    """Note tables, and data sets where they are available, that are not those which were kept."""
     today = time.strftime("%Y-%m-%d", time.gmtime())
     names = {name for experiment in EXPERIMENTS for name in experiment.data}
     places = {

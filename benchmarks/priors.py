@@ -34,7 +34,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, nargs="+", default=[EXTRACT], help="folders with events and pages.parquet")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--pages", type=int, default=10_000, help="at most so many, chosen at random; 0 for all")
+    parser.add_argument("--pages", type=int, default=10_000, help="number of random pages; 0 for all")
     options = options_of(parser)
     for folder in options.data:
         measure(folder, options.seeds, options.pages)

@@ -18,6 +18,12 @@ BANNED = {
     r"\bmin[-_]looks?\b": "min observations",
     r"\bsecond[ -]looks?\b": "confirmation",
     r"\bnewcomer(?! is|'s first)s?\b": "new page",
+    r"\banew\b": "again",
+    r"\bat[ _]hand\b": "available",
+    r"\bso (?:many|often)\b": "N",
+    r"\bmend(?:s|ed|ing)?\b": "repair",
+    r"\bconduct\b": "behaviour",
+    r"\bjudge_all|visits_judged": "classify",
 }
 """A pattern, and the word to use."""
 SUFFIXES = {".py", ".md", ".html"}

@@ -6,7 +6,7 @@ marks, and its text depends on the version and its links only.
 What pages say: readable sentences that depend on a key, and how they change from version to version.
 
 A page has a few paragraphs of a few sentences. Change number v rewrites one sentence: paragraph v mod P,
-and in it the sentences in turn. Every so often a change is large and rewrites all of them. Half of the
+and in it the sentences in turn. Now and then a change is large and rewrites all of them. Half of the
 pages also open with dated notes about their latest changes. So two versions in a row never read the same,
 and the text of a version is known without going through the ones before.
 """

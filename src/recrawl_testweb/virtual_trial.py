@@ -47,7 +47,7 @@ class TrialSettings:
 
 @dataclass(frozen=True, slots=True)
 class TrialAftermath:
-    """What is at hand when a trial is over and its web is still there."""
+    """What is available when a trial is over and its web is still there."""
 
     living: VirtualWebServer
     clock: VirtualClock

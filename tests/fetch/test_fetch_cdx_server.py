@@ -163,7 +163,7 @@ def test_a_state_fits_only_its_own_query(serving):
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"version": 1}', '{"version": 2, "query": "", "paging": ""}',
                                   '{"version": 1, "query": "", "paging": "", "page": "x"}'])  # fmt: skip
 def test_a_broken_state_is_refused(text):
-    with pytest.raises(InputError, match="anew"):
+    with pytest.raises(InputError, match="again"):
         CdxState.from_text(text)
 
 

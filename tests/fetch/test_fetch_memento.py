@@ -98,7 +98,7 @@ def test_a_state_of_another_map_and_a_broken_one_are_refused(serving):
         with pytest.raises(InputError, match="another TimeMap"):
             await collected(make(), state=MapState("http://other/", "link", ()))
         for text in ("", "[]", "[1, 2, 3, 4]"):
-            with pytest.raises(InputError, match="anew"):
+            with pytest.raises(InputError, match="again"):
                 MapState.from_text(text)
 
     run(serving, {}, use)

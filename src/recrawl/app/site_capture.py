@@ -90,21 +90,21 @@ async def carry_out(  # noqa: PLR0913 - what takes part, and who wants to know
         settings, politeness=rules, turns=turns, archive=replace(settings.archive, is_part_of=order.site)
     )
     started = unfinished.started if unfinished else clock.now()
-    async with crawl_parts(clock, store, place.folder, settings, worker_name()) as at_hand:
+    async with crawl_parts(clock, store, place.folder, settings, worker_name()) as parts:
         driver = SiteCaptureDriver(
             clock=clock,
             store=store,
-            fetcher=at_hand.fetcher,
-            robots=at_hand.robots,
-            ip_gate=at_hand.ip_gate,
+            fetcher=parts.fetcher,
+            robots=parts.robots,
+            ip_gate=parts.ip_gate,
             classifier=settings.classifier,
-            pool=at_hand.pool,
+            pool=parts.pool,
             politeness=Politeness(rules),
-            archive=at_hand.archive,
+            archive=parts.archive,
             rates=rates_of(place, store, order, started),
             weights=Priorities(store, started) if order.weights is WeightSource.PRIORITY else None,
-            log=at_hand.events,
-            on_visit=lambda visited: at_hand.attempts.write([visited]),
+            log=parts.events,
+            on_visit=lambda visited: parts.attempts.write([visited]),
         )
         working: InterruptibleSleep[CaptureReport | None] = InterruptibleSleep()
 
@@ -250,7 +250,7 @@ def forecast(
 ) -> CaptureForecast:
     """Forecast a capture from the pages and rates in the workspace; O(pages) plus the cost of the strategy.
 
-    With ``misplaced`` also the worst case of a single-visit capture: so many pages, the hottest, are visited first and
+    With ``misplaced`` also the worst case of a single-visit capture: N pages, the hottest, are visited first and
     last because they were found late (SHARC Theorem 4.5).
 
     Raises:

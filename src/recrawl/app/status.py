@@ -550,7 +550,7 @@ _NEARLY = 1e-6
 
 
 def hosts(store: Store, host: int | None, limit: int) -> tuple[Columns, str]:
-    """Hosts with their pause, their state, and what is known of their conduct."""
+    """Hosts with their pause, their state, and what is known of their behaviour."""
     every = store.hosts(None if host is None else np.array([host]))
     pages = np.bincount(np.searchsorted(every.id, _hosts_of_pages(store, host)), minlength=len(every))
     failing, forbidden = _failing_by_host(store, every.id, host)

@@ -74,7 +74,7 @@ class CoherenceState(enum.IntEnum):
     MISSING = 4
     """There is no copy to show."""
     NOT_KNOWN = 5
-    """The archive lists a copy, but its bytes are not at hand: it is archived, and nothing can be said of it."""
+    """The archive lists a copy, but its bytes are not available: it is archived, and nothing can be said of it."""
 
 
 STATE_WORDS = {
@@ -184,10 +184,10 @@ def missing_resources(  # noqa: PLR0913, PLR0917 - what is chosen from, and what
     *,
     better: bool,
 ) -> BoolArray:
-    """Where the archive lists a capture that would be shown if its bytes were at hand. O(m + k log m).
+    """Where the archive lists a capture that would be shown if its bytes were available. O(m + k log m).
 
-    ``listed`` tells which captures there are, with bytes at hand or not; ``chosen`` is what :func:`choose` found among
-    those with bytes. With ``better`` also where something can be shown, but what is not at hand goes better with the
+    ``listed`` tells which captures there are, with bytes or without; ``chosen`` is what :func:`choose` found among
+    those with bytes. With ``better`` also where something can be shown, but what is not available goes better with the
     page.
 
     >>> captures = ResourceCaptures(*(np.array(one) for one in (
@@ -421,7 +421,7 @@ class Composites:
     def state(self) -> ByteArray:
         """The worst state of the parts that are there; missing where a page embeds something and none of it is.
 
-        Not known where it depends on parts whose bytes are not at hand: unless others are prima facie violative.
+        Not known where it depends on parts whose bytes are not available: unless others are prima facie violative.
         """
         present = self.counts[:, : CoherenceState.MISSING] > 0
         worst = CoherenceState.PRIMA_FACIE_VIOLATIVE - np.argmax(present[:, ::-1], 1)

@@ -309,7 +309,7 @@ def _file(token: bytes, tokens: Iterator[bytes], source: str) -> FileChange:
 
 
 BULK_PAGES = 5
-"""A bulk commit touches at least so many pages,"""
+"""A bulk commit touches at least N pages,"""
 BULK_SHARE = 0.2
 """and more than this share of those alive before it."""
 NOWHERE = -1
@@ -598,7 +598,7 @@ class _Replay:
         return touches
 
     def _apply(self, touches: dict[int, _Touch]) -> dict[int, LoggedChange]:
-        """Count the sources anew; what happened to each page that an event happened to."""
+        """Count the sources again; what happened to each page that an event happened to."""
         kinds: dict[int, LoggedChange] = {}
         for page, touch in touches.items():
             had = self._sources[page]

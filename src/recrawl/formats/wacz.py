@@ -105,7 +105,7 @@ _LARGEST_TEXT = 16 << 20
 _MOST_LISTED = 200_000
 """Members that a package may list."""
 _RATIO, _SLACK = 200, 64 << 20
-"""A member may unfold to so many times its size, and some bytes more. Indexes and text reach about a tenth of it."""
+"""A member may unfold to N times its size, and some bytes more. Indexes and text reach about a tenth of it."""
 _CHUNK = 1 << 20
 
 
@@ -173,7 +173,7 @@ class WaczReader:
         """A member as a stream of bytes. What is wrong with it is raised as InputError while it is read."""
         info = self._members.get(name)
         if info is None:
-            raise InputError(f"it has no member {name!r}", "Get the file anew from its owner.", source=self.source)
+            raise InputError(f"it has no member {name!r}", "Get the file again from its owner.", source=self.source)
         if info.compress_type not in _METHODS or info.flag_bits & _ENCRYPTED:
             raise InputError(
                 f"the member {name!r} is encrypted or compressed in a way that WACZ does not know",
@@ -184,7 +184,7 @@ class WaczReader:
         if info.file_size > _RATIO * info.compress_size + _SLACK:
             raise InputError(
                 f"the member {name!r} would unfold from {info.compress_size} to {info.file_size} bytes",
-                "Nothing in an archive shrinks so much; get the file anew from its owner.",
+                "Nothing in an archive shrinks by that factor; get the file again from its owner.",
                 source=self.source,
                 position=info.header_offset,
             )
@@ -233,7 +233,7 @@ class WaczReader:
                     file.flush()
                     os.fsync(file.fileno())
                 if wrong:
-                    raise InputError(wrong, "Get the file anew from its owner.", source=self.source)
+                    raise InputError(wrong, "Get the file again from its owner.", source=self.source)
                 with self._naming:
                     target = _free_name(part, target)
                     part.replace(target)
@@ -279,11 +279,11 @@ class WaczReader:
         except (ValueError, RecursionError):
             package = None
         if not isinstance(package, dict) or not isinstance(package.get("resources"), list):
-            raise InputError(f"its {PACKAGE} cannot be read", "Get the file anew from its owner.", source=self.source)
+            raise InputError(f"its {PACKAGE} cannot be read", "Get the file again from its owner.", source=self.source)
         if len(package["resources"]) > _MOST_LISTED:
             raise InputError(
                 f"its {PACKAGE} lists more than {_MOST_LISTED:,} members",
-                "Get the file anew from its owner.",
+                "Get the file again from its owner.",
                 source=self.source,
             )
         if package.get("profile") == "multi-wacz-package":
@@ -296,7 +296,7 @@ class WaczReader:
         if size > _LARGEST_TEXT:
             raise InputError(
                 f"its {name} is larger than {_LARGEST_TEXT} bytes",
-                "Get the file anew from its owner.",
+                "Get the file again from its owner.",
                 source=self.source,
             )
         with self.open(name) as stream:
@@ -372,7 +372,7 @@ def _told(source: str, info: zipfile.ZipInfo) -> Iterator[None]:
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
         raise InputError(
             f"the member {info.filename!r} is broken ({error})",
-            "Get the file anew from its owner.",
+            "Get the file again from its owner.",
             source=source,
             position=info.header_offset,
         ) from error
@@ -641,7 +641,7 @@ def _sorted(cdxj: Iterable[bytes]) -> Iterator[bytes]:
         if text < before or text.count(b" ") < 2:  # noqa: PLR2004 - key, time and the rest
             raise InputError(
                 f"line {number + 1} of the index is not sorted or no line of CDXJ: {text[:80]!r}",
-                "Make the index anew.",
+                "Make the index again.",
             )
         before = text
         yield text + b"\n"

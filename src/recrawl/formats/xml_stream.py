@@ -88,7 +88,7 @@ def tell(data: bytes, reader: XmlReader, source: str, limit: int) -> XmlStop:
 def _feed(parser: expat.XMLParserType, pieces: Iterator[bytes]) -> str:
     """Give the parser all pieces; returns why there are no more, empty if this is the end.
 
-    It begins an unfinished token anew with each piece: as long as it gets nowhere, pieces grow, or one comment of
+    It starts an unfinished token again with each piece: as long as it gets nowhere, pieces grow, or one comment of
     50 MB would be read a thousand times.
     """
     waiting: list[bytes] = []

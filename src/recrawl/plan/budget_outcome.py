@@ -59,7 +59,7 @@ class Capacity:
     too_slow: BoolArray
     """Hosts that cannot keep up with what is asked of them."""
     served: float
-    """Visits per second that remain of what is asked when each host gets at most its limit, workers aside."""
+    """Visits per second that remain of what is asked when a host gets at most its limit, by any number of workers."""
     workers_needed: float
     """Requests in flight, on average, at that rate."""
     largest_budget: float
@@ -252,7 +252,7 @@ def machines_for(  # noqa: PLR0913 - a goal, a machine, and what is known
 
 
 def keep_at_rates(demand: VisitDemand, rate: FloatArray, changing: FloatArray | None = None) -> BudgetOutcome:
-    """The same when each page is visited so often, whatever it is worth; there is no price. O(pages)."""
+    """The same when each page is visited at this rate, whatever it is worth; there is no price. O(pages)."""
     return _kept(demand, rate, math.nan, 0, feasible=True, changing=changing)
 
 

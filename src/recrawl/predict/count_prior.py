@@ -180,7 +180,7 @@ def _add_leaves(  # noqa: PLR0913, PLR0917 - a kernel takes plain arrays
     known: AnyArray,
 ) -> None:
     # Some rows at a time go through one tree after the other, all a step down at once: so both the tree and the rows
-    # stay at hand, and no step waits for the one before to tell left from right. Rows that reached a leaf drop out.
+    # stay in the cache, and no step waits for the one before to tell left from right. Rows at a leaf drop out.
     node, rows = np.empty(256, np.int32), np.empty(256, np.int32)
     for first in range(0, len(found), 256):
         many = min(256, len(found) - first)

@@ -294,13 +294,13 @@ def _run(database: Database, check: _Check, span: Span, tally: InconsistencyCoun
         return [(row[0], str(row[1])) for row in session.rows(check.query, *span, *check.parameters)]
 
     found = database.read(find)
-    mend = check.repair
-    if found and repair and mend is not None:
+    repair_rows = check.repair
+    if found and repair and repair_rows is not None:
 
         def work(session: DatabaseSession) -> Found:
             again = find(session)
             if again:
-                mend(session, np.unique(np.array([row for row, _ in again], np.int64)))
+                repair_rows(session, np.unique(np.array([row for row, _ in again], np.int64)))
             return again
 
         found = database.write(work)
@@ -539,7 +539,7 @@ class SqlChecks:
         return self._database.faults(thorough=thorough)
 
     def rebuild_indexes(self) -> None:
-        """Make all indexes of an SQLite file anew."""
+        """Rebuild all indexes of an SQLite file."""
         self._database.rebuild_indexes()
 
     def check_derived(self, now: float, horizon: ClockHorizon, tell: Tell, *, repair: bool) -> list[StoreInconsistency]:

@@ -150,7 +150,7 @@ class ClientPages(Protocol):
         ...
 
     def set_client_limit(self, hosts: IntArray, most: int | None) -> None:
-        """Hand out no page of these hosts once so many of their pages are done; ``None`` removes the limit."""
+        """Hand out no page of these hosts once N of their pages are done; ``None`` removes the limit."""
         ...
 
     def list_pages(

@@ -27,7 +27,7 @@ def open_store(
     each batch waits for the disk (SQLite's log is synced, PostgreSQL has ``synchronous_commit=on``). Without, the
     last batches before a power cut may be missing, never half there. Leases never wait for the disk.
 
-    With ``patience``, a call that only reads is given up after so many seconds, with a ``StoreError``: for questions of
+    With ``patience``, a call that only reads is given up after N seconds, with a ``StoreError``: for questions of
     strangers, which must not cost more than that.
     """
     database = open_database(location, create=create, durable=durable, patience=patience)

@@ -473,7 +473,7 @@ def captured_pages(store: CaptureIndex, pages: IntArray, most: int, has: Callabl
     order = pages[np.argsort(mixed, kind="stable")]
     files: dict[str, bool] = {}
 
-    def at_hand(file: str) -> bool:
+    def is_available(file: str) -> bool:
         if file not in files:
             files[file] = has(file)
         return files[file]
@@ -487,7 +487,7 @@ def captured_pages(store: CaptureIndex, pages: IntArray, most: int, has: Callabl
         ids = np.sort(some)
         url_of = dict(zip(ids.tolist(), store.urls(ids), strict=True))
         listed = store.capture_columns(ids)
-        places = _places_of_html(listed, at_hand)
+        places = _places_of_html(listed, is_available)
         captures += len(places)
         by_page: dict[int, list[CapturedPage]] = {}
         for row, (file, offset) in places.items():
@@ -500,7 +500,7 @@ def captured_pages(store: CaptureIndex, pages: IntArray, most: int, has: Callabl
     return ChosenPages(roots, captures, looked_through)
 
 
-def _places_of_html(listed: CaptureColumns, at_hand: Callable[[str], bool]) -> dict[int, tuple[str, int]]:
+def _places_of_html(listed: CaptureColumns, is_available: Callable[[str], bool]) -> dict[int, tuple[str, int]]:
     """Rows of captures that show an HTML page, and where its bytes lie."""
     outcome = outcomes_of(listed.status)
     held: dict[tuple[int, bytes], tuple[str, int]] = {}
@@ -511,7 +511,7 @@ def _places_of_html(listed: CaptureColumns, at_hand: Callable[[str], bool]) -> d
             and outcome[row] == Outcome.FETCHED
             and file
             and listed.warc_offset[row] >= 0
-            and at_hand(file)
+            and is_available(file)
         ):
             found[row] = file, int(listed.warc_offset[row])
             held[int(listed.page[row]), listed.digest[row]] = found[row]

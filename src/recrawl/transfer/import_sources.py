@@ -265,7 +265,7 @@ class ImportSources:
         try:
             schema = require("pyarrow.parquet", "columns").read_schema(path)
         except require("pyarrow", "columns").ArrowException as error:
-            raise InputError(f"it is no Parquet file ({error})", "Get it anew.", source=str(path)) from error
+            raise InputError(f"it is no Parquet file ({error})", "Get it again.", source=str(path)) from error
         if b"recrawl.table" not in (schema.metadata or {}):
             return self._captures(path, read_common_crawl(path, report), report, "")
         mark = self._importer.begin(str(path.resolve()), fingerprint(path))

@@ -57,7 +57,7 @@ def is_common(path: ArchivePath) -> bool:
 
 
 def repack(path: ArchivePath, target: BinaryIO, report: ReadReport) -> int:
-    """Write all records of a file anew, each in a gzip member; returns how many.
+    """Write all records of a file again, each in a gzip member; returns how many.
 
     Blocks and the fields of records stay as they are. Memory does not grow with the file.
     """
@@ -79,7 +79,7 @@ _DIGITS = 12
 class FileLocation(enum.StrEnum):
     """Where the bytes of captures are, in words."""
 
-    HERE = "in WARC files at hand"
+    HERE = "in available WARC files"
     OPEN = "in a WARC file that is still being written"
     ARC = "in ARC files"
     OTHER = "in files that are no WARC"
@@ -295,7 +295,7 @@ def pack(  # noqa: PLR0913 - from where, into what, and how to report progress
     packed = PackResult(len(warcs), captures, elsewhere=files.elsewhere())
     if not warcs:
         raise InputError(
-            "There is no WARC file at hand to pack." + "".join(f" {said}." for said in sentences(packed)),
+            "There is no available WARC file to pack." + "".join(f" {said}." for said in sentences(packed)),
             "Crawl something, or import WARC files.",
         )
     archived = ArchivedBytes(folder, imported_into(store))
@@ -339,7 +339,7 @@ def sentences(packed: PackResult) -> Iterator[str]:
     if packed.repacked:
         yield f"{counted(packed.repacked, 'WARC file')} not gzipped record by record; in the package all are"
     if packed.not_alone:
-        yield f"{counted(packed.not_alone, 'record')} packed that cannot be replayed; mend with warcio recompress"
+        yield f"{counted(packed.not_alone, 'record')} packed that cannot be replayed; repair with warcio recompress"
     if packed.broken:
         yield f"{counted(packed.broken, 'broken place')} in the WARC files; packed as they are"
 

@@ -1,9 +1,9 @@
 """Servers: run them on their sockets until interrupted, and prefetch what their first requests need.
 
 Idle connections are closed before they keep others out. A server takes some hundred connections at once, since a
-process may have so many files open. A client that opens connections and sends half a request on each, or nothing, would
-hold them for ever. So they are closed after a while, and the oldest at once if there are too many. Connections with a
-running response stay open.
+process may have only a limited number of files open. A client that opens connections and sends half a request on each,
+or nothing, would hold them for ever. So they are closed after a while, and the oldest at once if there are too many.
+Connections with a running response stay open.
 
 First requests are slow: libraries are loaded, templates read, store files not yet in memory. So a server requests its
 own pages once when it starts, and gives up slow ones. It also reads the store file once, which fills the page cache of

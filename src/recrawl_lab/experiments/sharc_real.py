@@ -77,7 +77,7 @@ def _places(ids: IntArray, page: AnyArray, folder: Path) -> IntArray:
     if len(page) and not (len(ids) and np.array_equal(ids[np.minimum(place, len(ids) - 1)], page)):
         raise InputError(
             "a link is between pages that pages.parquet does not have",
-            "Get the data set anew.",
+            "Get the data set again.",
             source=str(folder / "edges.parquet"),
         )
     return place

@@ -1,7 +1,7 @@
 """Recorded sites as virtual sites: pages that existed at a given time, and all their later changes.
 
 Changes count as in :mod:`recrawl.simulate.sampling`; disappearing and reappearing are changes, too. Pages born later
-are not part of a capture. A record has the links that authors wrote, without menus and lists, so much of a site is not
+are not part of a capture. A record has the links that authors wrote, without menus and lists: much of a site is not
 reachable by them. Therefore every page is also linked from the nearest page above it in the tree of paths; pages with
 none above them are seeds.
 

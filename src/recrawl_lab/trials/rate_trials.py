@@ -115,7 +115,7 @@ class RateMethod(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RateOutcomes:
-    """Answers of one method to all questions about new pages with so much past, and what came of them."""
+    """Answers of one method to all questions about new pages with this much past, and what came of them."""
 
     method: str
     length: int

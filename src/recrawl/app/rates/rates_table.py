@@ -394,7 +394,7 @@ def _sum_of(pages: RateRows, label: IntArray, count: int) -> tuple[FloatArray, t
     low, rate, high = np.quantile(sums, [(1.0 - LEVEL) / 2.0, 0.5, (1.0 + LEVEL) / 2.0], axis=0)
     told = highest_identifiable_rate(pages.training.evidence.histories)
     bound = np.unique(label[pages.rate >= told])
-    if len(bound):  # some pages changed at every observation: of these only so much counts for the middle
+    if len(bound):  # some pages changed at every observation: of these only this much counts for the middle
         rate[bound] = np.quantile(scale * _drawn_sums(pages.belief, label, weight, count, told), 0.5, axis=0)[bound]
         low = np.minimum(low, rate)
     [alone] = np.nonzero(np.bincount(label, minlength=count)[label] == 1)

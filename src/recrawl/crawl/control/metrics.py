@@ -157,7 +157,7 @@ WORKER_GAUGES = {
     "not_uploaded_files": "Closed WARC files of this workspace that are not in object storage yet.",
     "not_uploaded_bytes": "Their bytes.",
     "budget_left_visits": "Visits that the budget allows this worker at this moment.",
-    "masked_parts": "Parts of pages that are masked as learned noise, on the hosts that this worker has at hand.",
+    "masked_parts": "Parts of pages that are masked as learned noise, on the hosts that this worker has loaded.",
     "price": "What a visit must be worth, in the unit of the objective; absent for policies without prices.",
 }
 """Of this worker at this moment, by name without ``recrawl_``. Absent if the event loop is blocked."""

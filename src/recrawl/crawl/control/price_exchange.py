@@ -112,7 +112,7 @@ class PriceExchange:
         )
 
     def share_of_unit(self, buckets: int, new_pages: float, now: float) -> float:
-        """The share of one unit, which owns so many buckets, of the budget of all units.
+        """The share of one unit, which owns N buckets, of the budget of all units.
 
         ``new_pages`` is the part of the budget for pages without a visit, in visits per second.
         """

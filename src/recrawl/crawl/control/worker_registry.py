@@ -152,7 +152,7 @@ class WorkerRegistry:
         self._silent_before = False
         """Whether that was so before a thread reported, and the loop does not know yet."""
         self.was_silent = False
-        """Whether so much time passed before the last report that others may have considered this worker dead."""
+        """Whether enough time passed before the last report that others may have considered this worker dead."""
 
     def report(self, me: RegisteredWorker) -> None:
         """Report for this worker, and read the reports of the others."""

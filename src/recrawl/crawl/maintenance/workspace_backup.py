@@ -431,7 +431,7 @@ class RestoreRequest:
     """One backup, or a folder of backups: then the newest."""
     workspace: Path
     replace: bool = False
-    """Whether an existing workspace is moved aside."""
+    """Whether an existing workspace is renamed first."""
     store: str = ""
     """Another location of a PostgreSQL store than in the settings."""
     pg_restore: Path | None = None
@@ -462,9 +462,7 @@ def restore_backup(request: RestoreRequest, now: float, settings: Settings, tell
     manifest, target = read_manifest(backup), request.workspace
     if target.is_dir() and any(target.iterdir()):
         if not request.replace:
-            raise InputError(
-                f"{target} is not empty.", "Name another folder, or put what is there aside with --replace."
-            )
+            raise InputError(f"{target} is not empty.", "Name another folder, or rename it with --replace.")
         if live_workers(target):
             raise InputError(f"A crawl is at work in {target}.", "Stop it first.")
     parent = target.resolve().parent

@@ -432,7 +432,7 @@ def replay(course: CaptureCourse, log: SiteLog, lanes: Sequence[str] | None = No
         if stop not in course.ready():
             raise StoreError(
                 f"Step {step.step} of this capture cannot be repeated: its strategy goes another way now.",
-                "It was begun by another version of recrawl. Finish it with that one, or begin anew with --restart.",
+                "It was begun by another version of recrawl. Finish it with that one, or start over with --restart.",
             )
         course.done(Outcome(step.outcome), stop)
         _tell(course, log, bounds, step.step + 1, lanes)

@@ -18,7 +18,7 @@ from recrawl.crawl.control.price_exchange import FOREIGN
 from recrawl.store.coordination import Coordination, PartitionDemand
 
 _SAME = 1.0
-"""Seconds by which the time of one publication may differ between two databases: their clocks are compared anew."""
+"""Seconds by which the time of one publication may differ between two databases: their clocks are compared again."""
 
 
 def exchange_demand(store: Coordination, shared: Coordination, unit: str, units: Collection[str], ahead: float) -> None:

@@ -243,58 +243,56 @@ async def live_crawl(  # noqa: PLR0913 - what takes part
 
     release_dead_workers(store, folder, clock.now(), settings.politeness.shortest)
     with worker_lock(folder, worker), _aside(settings) as aside:
-        async with crawl_parts(clock, store, folder, settings, worker) as at_hand:
-            faults = FaultReporter(at_hand.events)
+        async with crawl_parts(clock, store, folder, settings, worker) as parts:
+            faults = FaultReporter(parts.events)
 
             def acknowledged(visited: Sequence[VisitDone]) -> None:
                 with faults.contained():
                     on_visits(visited)
-                faults.each(at_hand.attempts.write, visited, lambda one: one.target.url)
+                faults.each(parts.attempts.write, visited, lambda one: one.target.url)
 
             found = store.repair_ahead(clock.now(), lease_time=settings.pace.lease_time)
             if found:
-                at_hand.events.event("store", "records dated after the clock", level="warn", details=asdict(found))
+                parts.events.event("store", "records dated after the clock", level="warn", details=asdict(found))
                 on_ahead(found)
-            classifier = ChangeClassifier(store, settings.classifier, at_hand.events, at_hand.pool)
+            classifier = ChangeClassifier(store, settings.classifier, parts.events, parts.pool)
             if fits is None:
                 warm_up(settings.classifier.standards)
             else:
                 await in_thread(partial(warm_up, settings.classifier.standards))
-            steered = run_control(at_hand.events, classifier, found.misdated, at_hand.pool)
+            steered = run_control(parts.events, classifier, found.misdated, parts.pool)
             cap = HostCap(settings.max_pages_per_host, store.host_size)
             files = FileFetcher(clock, settings.folders, settings.limits.body, in_thread)
-            access = AccessRunner(elsewhere={"file": files}, pool=at_hand.pool)
+            access = AccessRunner(elsewhere={"file": files}, pool=parts.pool)
             driver = CrawlWorker(
                 worker,
                 clock=clock,
                 store=store,
                 scheduler=scheduler,
                 politeness=politeness,
-                visitor=Visitor(
-                    at_hand.fetcher, at_hand.robots, clock, at_hand.ip_gate, access, classifier, at_hand.pool
-                ),
+                visitor=Visitor(parts.fetcher, parts.robots, clock, parts.ip_gate, access, classifier, parts.pool),
                 recorder=Recorder(
                     worker,
                     store,
                     scheduler,
                     scope,
-                    at_hand.archive,
+                    parts.archive,
                     classifier,
                     cap,
                     found.behind_until,
                     steered.owns_host if in_unit and steered is not None else None,
                 ),
                 pace=replace(settings.pace, longest_visit=max(settings.pace.longest_visit, 8 * settings.limits.total)),
-                log=at_hand.events,
+                log=parts.events,
                 run_control=steered,
                 tidy=lambda now: release_dead_workers(store, folder, now, settings.politeness.shortest),
                 on_visits=acknowledged,
                 aside=aside,
                 fits=fits,
-                in_flight=at_hand.in_flight,
+                in_flight=parts.in_flight,
             )
             if steered is not None:
-                log, archive = at_hand.events, at_hand.archive
+                log, archive = parts.events, parts.archive
                 taker = StatsCollector(driver.load, clock, store, scheduler, politeness, steered, log, archive)
                 taker.masked = lambda: classifier.masked
                 watch(taker)

@@ -62,7 +62,7 @@ class DataUnits(NamedTuple):
         return PageParts(self.path, [template_of(*one) for one in zip(self.path, self.said, strict=True)], content)
 
     def columns(self) -> None:
-        """Not at hand: they are made of the parts."""
+        """Not available: they are made of the parts."""
 
     def sample(self, parts: PageParts, mask: frozenset[int], *, use_kernels: bool = False) -> Shingles:  # noqa: ARG002
         """The smallest numbers of all parts outside the mask: how much of the data is in both versions. O(length)."""

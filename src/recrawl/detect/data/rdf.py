@@ -43,7 +43,7 @@ from recrawl.urls import Address, address
 
 JSON_LD = "application/ld+json"
 _OURS = "urn:recrawl:undefined:"
-"""The vocabulary of names that no context at hand defines."""
+"""The vocabulary of names that no available context defines."""
 _FORBIDDEN = re.compile(r"[\x00-\x20<>\"{}|\\^`\ud800-\udfff]")
 """What an IRI cannot have (RFC 3987)."""
 _BLANK = "_:"
@@ -62,7 +62,7 @@ class PreparedJsonLd(NamedTuple):
 
 
 def prepared_jsonld(text: str) -> PreparedJsonLd:
-    r"""The document with contexts that are at hand only. O(length).
+    r"""The document with available contexts only. O(length).
 
     Raises:
         InputError: it is not JSON, no JSON-LD document, or has too many contexts.
@@ -138,7 +138,7 @@ class _Preparation:
         self._labels: set[str] = set()
         """Of blank nodes."""
         self._defined: set[str] = set()
-        """Names that a context at hand defines."""
+        """Names that an available context defines."""
         self._coerced: set[str] = set()
         """Of these, whose texts are IRIs."""
 
@@ -181,7 +181,7 @@ class _Preparation:
             self._survey_context(definition["@context"])
 
     def node(self, value: Any, name: str = "") -> Any:  # noqa: ANN401 - whatever JSON holds
-        """The same with contexts at hand only, and nothing that a parser would drop."""
+        """The same with available contexts only, and nothing that a parser would drop."""
         if isinstance(value, dict):
             return self._object(value)
         if isinstance(value, list):
@@ -223,7 +223,7 @@ class _Preparation:
         return value
 
     def _is_series(self, value: list[Any], name: str) -> bool:
-        """Whether an array has an order that only a context which is not at hand could tell."""
+        """Whether an array has an order that only a context which is not available could tell."""
         if not self.remote or name.startswith("@") or name in self._defined or not value:
             return False
         return all(isinstance(one, int | float | list) and not isinstance(one, bool) for one in value)

@@ -46,7 +46,7 @@ class ArchivedVersion:
     content: int
     """A number of the page's contents: the same for captures that are known to be equal; 0 if that is not known."""
     fingerprint: Fingerprint | None
-    """What the bytes say; ``None`` if they are not at hand."""
+    """What the bytes say; ``None`` if they are not available."""
 
 
 @dataclass(frozen=True, slots=True)

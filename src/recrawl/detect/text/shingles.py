@@ -37,7 +37,7 @@ OLDEST = np.cumprod(np.full(WIDTH - 1, STEP, dtype=np.uint64), dtype=np.uint64)[
 
 
 MOST = 1024
-"""Shingles that are compared where both texts are at hand."""
+"""Shingles that are compared where both texts are available."""
 SAMPLE = 256
 """Shingles that are stored of a text, 1 KiB."""
 

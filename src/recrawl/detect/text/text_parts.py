@@ -111,7 +111,7 @@ class PartedText(Protocol):
         """The numbers of the parts."""
 
     def columns(self) -> PartColumns | None:
-        """The same as a fingerprint keeps them, where that is at hand."""
+        """The same as a fingerprint keeps them, where that is available."""
 
     def sample(self, parts: PageParts, mask: frozenset[int], *, use_kernels: bool = False) -> Shingles:
         """The smallest numbers of the shingles of the text outside the mask; ``parts`` are its own."""
@@ -137,7 +137,7 @@ class PageText(NamedTuple):
         return PageParts(self.path, template, content)
 
     def columns(self) -> None:
-        """Not at hand: they are made of the parts."""
+        """Not available: they are made of the parts."""
 
     def sample(self, parts: PageParts, mask: frozenset[int], *, use_kernels: bool = False) -> Shingles:
         """The smallest numbers of the shingles of the text outside the mask; ``parts`` are its own. O(length)."""

@@ -180,11 +180,11 @@ class CdxState:
             version = values.pop("version")
             state = cls(**values)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise InputError("the saved state of a query cannot be read", "Begin the query anew.") from error
+            raise InputError("the saved state of a query cannot be read", "Start the query again.") from error
         if version != _STATE_VERSION or not all(
             isinstance(getattr(state, name), kind) for name, kind in _STATE_TYPES.items()
         ):
-            raise InputError("the saved state of a query is of another version", "Begin the query anew.")
+            raise InputError("the saved state of a query is of another version", "Start the query again.")
         return state
 
 
@@ -270,7 +270,7 @@ class CdxClient:
         if state is None:
             return CdxState(digest, self._paging.value)
         if state.query != digest:
-            raise InputError("the saved state belongs to another query", "Begin the query anew.")
+            raise InputError("the saved state belongs to another query", "Start the query again.")
         return state
 
     async def _counted(self, query: CdxServerQuery, state: CdxState) -> CdxState:

@@ -186,7 +186,7 @@ class MapState:
             url, form, pending, seen = json.loads(text)
             state = cls(str(url), str(form), tuple(map(str, pending)), tuple(map(str, seen)))
         except (ValueError, TypeError) as error:
-            raise InputError("the saved state of a TimeMap cannot be read", "Begin anew.") from error
+            raise InputError("the saved state of a TimeMap cannot be read", "Start again.") from error
         return state
 
 
@@ -258,7 +258,7 @@ class MementoClient(Generic[M]):
         """
         state = state or MapState(url, form.value, (_filled(self._timemap, url, form.value),))
         if (state.url, state.form) != (url, form.value):
-            raise InputError("the saved state belongs to another TimeMap", "Begin anew.")
+            raise InputError("the saved state belongs to another TimeMap", "Start again.")
         seen, pending = dict.fromkeys(state.seen), list(state.pending)
         home = {host_of(place) for place in pending}
         for _ in range(self._max_maps):

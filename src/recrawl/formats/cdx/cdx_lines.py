@@ -472,7 +472,7 @@ def _first_layout(block: LineBlock, otherwise: tuple[str, ...] | None) -> CdxLay
 
 
 def _sections(block: LineBlock, layout: CdxLayout) -> Iterator[tuple[LineBlock, CdxLayout]]:
-    """The block, cut where a line names the fields anew: files that were put together have several such lines."""
+    """The block, cut where a line names the fields again: files that were put together have several such lines."""
     text, begin, place = block.text, 0, block.text.find(b"CDX")
     while place >= 0:
         start = text.rfind(b"\n", 0, place) + 1

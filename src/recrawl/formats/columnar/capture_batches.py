@@ -166,12 +166,12 @@ class ReadReport:
         One record does that in a file that is cut. If all do, most of the file is read again for each of them.
 
         Raises:
-            InputError: so much was read in this way that the file must be made for it.
+            InputError: too much was read in this way, so that the file must be made for it.
         """
         self.overrun += read
         if self.overrun > 2 * size + _MOST_OVERRUN:
             raise InputError(
-                "too many records claim more bytes than they have", "Get it anew.", source=source, position=position
+                "too many records claim more bytes than they have", "Get it again.", source=source, position=position
             )
 
     def skip(self, reason: str, count: int = 1) -> None:

@@ -88,7 +88,7 @@ def read_common_crawl(path: Path, report: ReadReport) -> Iterator[Any]:
         file = parquet.ParquetFile(path, read_dictionary=[name for name in names if name in _READ])
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InputError(
-            f"it cannot be read as Parquet ({error})", "Get the file anew from its owner.", source=str(path)
+            f"it cannot be read as Parquet ({error})", "Get the file again from its owner.", source=str(path)
         ) from error
     with file:
         for name in ("url", "fetch_time"):

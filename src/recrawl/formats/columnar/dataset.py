@@ -298,7 +298,7 @@ def _complete(table: Any, names: list[str], source: str, report: ReadReport) -> 
         empty |= pc.is_null(table.column(name)).to_numpy(zero_copy_only=False)
     for row in np.flatnonzero(empty).tolist():
         missing = next(name for name in names if not table.column(name)[row].is_valid)
-        report.broken(f"a row has no {missing!r}", source=source, position=None, remedy="Get the data set anew.")
+        report.broken(f"a row has no {missing!r}", source=source, position=None, remedy="Get the data set again.")
     return table.filter(pa.array(~empty))
 
 
@@ -314,7 +314,7 @@ def _events(
             name = str(site[start])
             if name not in pages:
                 what = f"there are events of pages that {layout.table} does not have"
-                report.broken(what, source=str(path), position=None, remedy="Get the data set anew.")
+                report.broken(what, source=str(path), position=None, remedy="Get the data set again.")
                 continue
             if parts and name != current:
                 yield current, parts
@@ -368,7 +368,7 @@ def _log(site: str, pages: _Pages, parts: list[list[AnyArray]], source: str, rep
     page, time, kind, code, bulk, links = (np.concatenate(pieces) for pieces in zip(*read, strict=True))
     fits = (page >= 0) & (code != _NO_KIND) & np.isfinite(time)
     for row in np.flatnonzero(~fits).tolist():
-        what, remedy = f"an event of {site!r} has no finite time", "Get the data set anew."
+        what, remedy = f"an event of {site!r} has no finite time", "Get the data set again."
         if page[row] < 0:
             what = f"an event of {site!r} names a page that is not in the table of pages"
         elif code[row] == _NO_KIND:
@@ -402,14 +402,14 @@ def _open(path: Path) -> Any:  # noqa: ANN401 - a ParquetFile
         return parquet.ParquetFile(path)
     except (pa.ArrowException, OSError) as error:
         raise InputError(
-            f"this is not a readable Parquet file ({error})", "Get the data set anew.", source=str(path)
+            f"this is not a readable Parquet file ({error})", "Get the data set again.", source=str(path)
         ) from error
 
 
 def _present(file: Any, names: list[str], path: Path) -> list[str]:  # noqa: ANN401 - a ParquetFile
     missing = [name for name in names if name not in file.schema_arrow.names]
     if missing:
-        raise InputError(f"there is no column {missing[0]!r}", "Get the data set anew.", source=str(path))
+        raise InputError(f"there is no column {missing[0]!r}", "Get the data set again.", source=str(path))
     return names
 
 

@@ -169,11 +169,11 @@ class MemberStream:
         return self._take(end + 1)
 
     def limit(self, length: int) -> None:
-        """A block of so many bytes begins here."""
+        """A block of N bytes begins here."""
         self._left = length
 
     def read(self, count: int) -> bytes:
-        """Up to so many bytes of the block, none at its end; a block never goes beyond its gzip member."""
+        """Up to N bytes of the block, none at its end; a block never goes beyond its gzip member."""
         if not self._left or (not self._buffer and self._packed and self._inflater is None):
             return b""
         if not self._buffer and not self._fill():

@@ -189,7 +189,7 @@ class CaptureRows:
             yield self.take()
 
     def take(self) -> Any:  # noqa: ANN401 - a pyarrow.RecordBatch
-        """The rows so far as a batch; begins anew."""
+        """The rows so far as a batch; starts over."""
         pa = require("pyarrow", "columns")
         named, count = schema(), len(self._rows)
         given = dict(zip(_GIVEN, zip(*self._rows, strict=True), strict=True))
@@ -294,7 +294,7 @@ _FIRST = 1024
 _PIECE = 1 << 20
 
 Read = Callable[[int], bytes]
-"""Gives up to so many bytes of a block, none at its end; raises ``OSError`` where it is damaged."""
+"""Returns up to N bytes of a block, none at its end; raises ``OSError`` where it is damaged."""
 
 
 def begin(read: Read, size: int) -> tuple[bytes, ResponseHead]:

@@ -65,7 +65,7 @@ class ClockSelection:
         self._usual = 1.0
 
     def add(self, row: IntArray, gain: FloatArray, time: float, cluster: IntArray) -> None:
-        """Observations of these rows, made up to ``time``, were predicted better by so much with the calendar.
+        """Observations of these rows, made up to ``time``, were predicted better by this much with the calendar.
 
         ``cluster`` is that of every row. Later blocks follow earlier ones. O(observations), and O(rows) once a block.
         """

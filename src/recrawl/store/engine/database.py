@@ -91,7 +91,7 @@ class Database(Protocol):
         ...
 
     def rebuild_indexes(self) -> None:
-        """Make all indexes anew, where the engine may need that."""
+        """Rebuild all indexes, where the engine may need that."""
         ...
 
     def close(self) -> None:

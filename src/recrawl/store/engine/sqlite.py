@@ -232,7 +232,7 @@ class SqliteDatabase:
                 return [f"it cannot be read: {error}"]
 
     def rebuild_indexes(self) -> None:
-        """Make all indexes anew."""
+        """Rebuild all indexes."""
         self.write(lambda session: session.run("REINDEX"))
 
     def close(self) -> None:
@@ -303,7 +303,7 @@ def _array(values: AnyArray | list[Any]) -> AnyArray | tuple[Any, ...]:
 
 
 def _outdated(path: Path, *, create: bool) -> bool:
-    """Whether tables are to be made or upgraded. A file that goes away meanwhile is never made anew, but missed."""
+    """Whether tables are to be made or upgraded. A file that goes away meanwhile is missing, not created."""
     if not path.exists():
         if create:
             return True

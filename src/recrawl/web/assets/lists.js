@@ -1,4 +1,4 @@
-// Lists that renew themselves. Rows are kept by their id: only cells that say something else are filled anew, so that
+// Lists that renew themselves. Rows are kept by their id: only cells that say something else are filled again, so that
 // whoever reads, marks text, or has the focus in the list stays where they are.
 (() => {
   "use strict";
