@@ -18,6 +18,7 @@ import psycopg
 import pytest
 from killed_crawls import children_of
 from test_shared_postgres import HOSTS, SETTINGS, a_starter, events, site, until, workspace  # noqa: F401 - a fixture
+from test_unit_processes import Crawl
 
 from recrawl.store.open import open_store
 
@@ -137,6 +138,16 @@ def recorded(location):
         return list(zip(store.urls(visits.page), visits.time.tolist(), visits.outcome.tolist(), strict=True))
 
 
+def take_over(cluster, folder, said):
+    """Kill the primary, promote the standby as the guide says, and wait until the worker in this workspace goes on."""
+    cluster.kill("primary")
+    until(lambda: events(folder, "waiting for the store"), said)
+    [promote] = [line for line in block("", "pg_ctl promote").splitlines() if line]
+    program, *arguments = shlex.split(promote.replace("data", "standby"))
+    cluster.run(program, *arguments)
+    until(lambda: events(folder, "storage works again"), said)
+
+
 @pytest.mark.usefixtures("site")
 def test_a_worker_goes_on_with_the_promoted_standby(cluster, site, tmp_path):  # noqa: F811 - a fixture
     replicate(cluster)
@@ -146,12 +157,7 @@ def test_a_worker_goes_on_with_the_promoted_standby(cluster, site, tmp_path):  #
         process = starter.start("run", "-w", folder)
         until(lambda: all(site.asked(name) > 5 for name in site.names), starter.said)
         acknowledged = until(lambda: (found := recorded(cluster.location("primary"))) and len(found) > HOSTS and found)
-        cluster.kill("primary")
-        until(lambda: events(folder, "waiting for the store"), starter.said)
-        [promote] = [line for line in block("", "pg_ctl promote").splitlines() if line]
-        program, *arguments = shlex.split(promote.replace("data", "standby"))
-        cluster.run(program, *arguments)
-        until(lambda: events(folder, "storage works again"), starter.said)
+        take_over(cluster, folder, starter.said)
         before = {name: site.asked(name) for name in site.names}
         until(lambda: all(site.asked(name) > before[name] + 3 for name in site.names), starter.said)
         assert starter.end(process, signal.SIGTERM) in {0, 11}, starter.said()
@@ -164,6 +170,26 @@ def test_a_worker_goes_on_with_the_promoted_standby(cluster, site, tmp_path):  #
             assert by_host[name] <= requests[name] <= by_host[name] + IN_FLIGHT
         assert starter.end(starter.start("verify", "-w", folder)) == 0, starter.said()
     assert site.short() == []
+
+
+def test_a_unit_goes_on_from_its_replica(cluster, site, tmp_path, new_database):  # noqa: F811 - a fixture
+    """The server of one of two units dies: the other one goes on, and nothing acknowledged of either is lost."""
+    replicate(cluster)
+    locations = {"alpha": str(tmp_path / "alpha.db"), "beta": cluster.location("primary", "standby")}
+    with a_starter(tmp_path) as starter:
+        crawl = Crawl(starter, site, tmp_path, locations, new_database())
+        crawl.both()
+        acknowledged = recorded(cluster.location("primary"))
+        of_alpha = [name for name, owner in crawl.owners().items() if owner == "alpha"]
+        take_over(cluster, crawl.folders["beta"], starter.said)
+        assert crawl.progress(of_alpha) == {"alpha"}
+        crawl.visited_by_owners()
+        assert set(crawl.owners().values()) == {"alpha", "beta"}  # the same unit, with the same buckets
+        for name in ("alpha", "beta"):
+            assert crawl.stop(name) in {0, 11}, starter.said()
+            assert starter.end(starter.start("verify", "-w", crawl.folders[name])) == 0, starter.said()
+        assert set(acknowledged) <= set(recorded(locations["beta"]))
+    crawl.check()
 
 
 def test_a_standby_alone_takes_no_changes(cluster):
