@@ -33,11 +33,14 @@ from typing import Any
 import crawl_floor
 import crawl_ours
 import numpy as np
+import psycopg
 from crawl_fits import measure_fits, measure_starts
 from crawl_ours import Job
 from crawl_web import Web, page_urls, small_document, web
 from figures import note, options_of
 from store_population import postgres_server
+
+from recrawl.urls import bucket_of
 
 HOSTS = 50
 PAGES = 200
@@ -46,7 +49,7 @@ PAGES_OF_MANY = 8
 """Of each host where it is not about many pages."""
 SETTLED = 8.0
 """Seconds after which a crawl has read the rules of all hosts."""
-SHARED_BUDGET = 600.0
+SHARED_BUDGET = 400.0
 """Visits per second of all workers that share a store together."""
 WARM_UP = 500
 """Pages that are not counted."""
@@ -234,40 +237,50 @@ def _together(urls: Sequence[str], stores: Sequence[int], seconds: float) -> lis
 
 
 def measure_shared(place: Web, workers: int, fetches: int) -> None:
-    """One worker on a PostgreSQL store, then several, at the same budget: processor time of all their processes.
+    """One worker on a PostgreSQL store, several, and as many with a database each: processor time of all processes.
 
-    The server is counted apart and included. Pages are counted once each was visited twice: by then all workers have
-    their buckets and schedules. The budget is less than what one worker could do.
+    All have the same hosts and budget together, which is less than what one worker could do. The server is counted
+    apart. Several processes slow each other down on a small machine: those with a database each show by how much.
+    Pages are counted after a minute's worth of them: by then all workers have their buckets, and have fitted.
     """
     urls = page_urls(HOSTS, PAGES_OF_MANY, place.port)
-    costs: dict[int, list[tuple[float, float]]] = {1: [], workers: []}
+    ways = {"one worker": [0], f"{workers} workers": [0] * workers, "a database each": list(range(workers))}
+    costs: dict[str, list[tuple[float, float]]] = {words: [] for words in ways}
     for number in range(ROUNDS):
-        for many, found in costs.items():
+        for words, databases in ways.items():
             with tempfile.TemporaryDirectory() as folder, postgres_server(Path(folder)) as address:
-                location = address % "postgres"
-                crawl_ours.seed(Path(folder), urls, location)
-                found.append(_shared(Path(folder), location, many, 2 * len(urls), fetches))
-            own, server = found[-1]
-            print(f"  round {number + 1}: workers {many}, {own:,.0f} + {server:,.0f} us a page", flush=True)
-    means = {many: np.mean(found, axis=0) for many, found in costs.items()}
-    one = float(means[1].sum())
-    for many, (own, server) in means.items():
+                costs[words].append(_shared(Path(folder), address, databases, urls, fetches))
+            own, server = costs[words][-1]
+            print(f"  round {number + 1}: {words}, {own:,.0f} + {server:,.0f} us a page", flush=True)
+    means = {words: np.mean(found, axis=0) for words, found in costs.items()}
+    one = means["one worker"]
+    for words, (own, server) in means.items():
         print(
-            f"workers {many}: {own:,.0f} us a page, their server {server:,.0f}; {(own + server) / one:.2f} x in all, "
-            f"{own / means[1][0]:.2f} x workers, {server / means[1][1]:.2f} x server"
+            f"{words:16}{own:7,.0f} us a page, their server {server:,.0f}; {(own + server) / one.sum():.2f} x in all, "
+            f"{own / one[0]:.2f} x workers, {server / one[1]:.2f} x server"
         )
-    sizes = f"{ROUNDS} × {fetches:,} pages"
-    total = float(means[workers].sum())
-    note(f"{workers} workers on one PostgreSQL", total, "us a page", sizes, baseline=one, beside="one worker")
+    sizes, several = f"{ROUNDS} × {fetches:,} pages", f"{workers} workers"
+    note(
+        f"{several}, one PostgreSQL", means[several].sum(), "us a page", sizes, baseline=one.sum(), beside="one worker"
+    )
 
 
-def _shared(folder: Path, location: str, workers: int, first: int, fetches: int) -> tuple[float, float]:
-    """Microseconds of processor time a page after the first ones: of workers with subprocesses, and of the server."""
+def _shared(
+    folder: Path, address: str, databases: Sequence[int], urls: Sequence[str], fetches: int
+) -> tuple[float, float]:
+    """Microseconds of processor time a page: of workers with subprocesses, each in its database, and of the server."""
+    many = max(databases) + 1
+    for database in range(many):
+        with psycopg.connect(address % "postgres", autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE store{database}".encode())
+        some = [url for url in urls if bucket_of(url.split("/")[2]) % many == database]
+        crawl_ours.seed(folder, some, address % f"store{database}")
     context = multiprocessing.get_context("spawn")
     counted, started = context.Value("q", 0), []
-    for number in range(workers):
+    for number, database in enumerate(databases):
         (folder / f"w{number}").mkdir()
-        crawler = Ours(folder / f"w{number}", f"worker-{number}", Job(budget=SHARED_BUDGET), location)
+        job, location = Job(budget=SHARED_BUDGET / many), address % f"store{database}"
+        crawler = Ours(folder / f"w{number}", f"worker-{number}", job, location)
         process = context.Process(target=_counting, args=(crawler, counted))
         process.start()
         started.append(process)
@@ -281,7 +294,7 @@ def _shared(folder: Path, location: str, workers: int, first: int, fetches: int)
                 sys.exit("A worker ended by itself.")
         return counted.value, _of_trees(roots), _of_trees([server])
 
-    before = reached(first)
+    before = reached(int(60 * SHARED_BUDGET))
     after = reached(before[0] + fetches)
     for process in started:
         process.kill()
@@ -376,7 +389,7 @@ def main() -> None:
         if options.what in ("all", "processes"):
             measure_processes(place, options.seconds)
         if options.what == "shared":
-            measure_shared(place, options.workers, options.fetches or 6_000)
+            measure_shared(place, options.workers, options.fetches or 12_000)
         if options.what in ("all", "memory"):
             measure_memory(options.fetches or 40_000)
         if options.what in ("all", "polite"):

@@ -42,7 +42,7 @@ _SCHEDULE = """INSERT INTO schedule (page, host, due)
 SELECT id, host, {since} + (id * 7368787) % {span} FROM page"""
 _VISITS = """INSERT INTO visit (segment, page, time, outcome, verdict, kinds, status, size, cost, new_internal,
 new_external, added_internal, added_external, magnitude)
-SELECT {segment}, i, {time} + i % 86400, 0, {verdict}, 0, 200, 2000, 0.1, 0, 0, 0, 0, -1
+SELECT {segment}, i, {time} + i * {step}, 0, {verdict}, 0, 200, 2000, 0.1, 0, 0, 0, 0, -1
 FROM (WITH RECURSIVE n(i) AS (SELECT {first} UNION ALL SELECT i + 1 FROM n WHERE i < {last}) SELECT i FROM n)"""
 
 _NEXT_DUE = "UPDATE host SET next_due = (SELECT min(due) FROM schedule WHERE schedule.host = host.id)"
@@ -83,7 +83,10 @@ def populate_sqlite(  # noqa: PLR0913 - what a store is like
 
 
 def add_visits(path: Path, pages: int, visits: int, until: float) -> None:
-    """Visit every page N times, a week apart, the last time before ``until``; every third visit found a change."""
+    """Visit every page N times, a week apart, the last time before ``until``; every third visit found a change.
+
+    Each round takes a day, in the order of the pages: visits are recorded in the order of time, as in a crawl.
+    """
     connection = apsw.Connection(str(path))
     connection.pragma("journal_mode", "off")
     connection.pragma("synchronous", "off")
@@ -94,7 +97,15 @@ def add_visits(path: Path, pages: int, visits: int, until: float) -> None:
             for first in range(1, pages + 1, SEGMENT_VISITS):
                 segment, last = segment + 1, min(first + SEGMENT_VISITS - 1, pages)
                 verdict = f"CASE WHEN (i + {number}) % 3 THEN {Verdict.UNCHANGED:d} ELSE {Verdict.CHANGED:d} END"
-                words = {"segment": segment, "time": begin, "verdict": verdict, "first": first, "last": last}
+                step = DAY / pages
+                words = {
+                    "segment": segment,
+                    "time": begin,
+                    "step": step,
+                    "verdict": verdict,
+                    "first": first,
+                    "last": last,
+                }
                 connection.execute(_VISITS.format(**words))
                 rows = "SELECT page, time, outcome, verdict, kinds FROM visit WHERE segment = ? ORDER BY page, time"
                 columns = np.fromiter(connection.execute(rows, (segment,)), LOOK)

@@ -14,8 +14,10 @@ import sys
 import threading
 import zipfile
 from contextlib import suppress
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -23,6 +25,7 @@ from recrawl.crawl.maintenance.archive_upload import ArchiveUploader
 from recrawl.errors import StorageError
 from recrawl.formats.warc.archive_folder import StorageOptions
 from recrawl.formats.warc.archive_storage import PART, S3Options, S3Storage
+from recrawl.model import Verdict
 from recrawl.store.open import open_store
 
 PAGES = 6
@@ -396,3 +399,48 @@ def test_the_commands_of_the_guide_work(run, crawl, tmp_path, s3_bucket, s3_serv
     assert {"--host", "--token"} <= set(serve)
     assert run(*elsewhere[:4]).returncode == 0
     assert elsewhere[4:] == ["--set", "archive.locations=http://unit-1:8001/warc"]
+
+
+@pytest.mark.slow
+def test_one_workspace_reads_the_captures_of_all_units(run, crawl, site, tmp_path, s3_bucket):
+    """Two stores with files in object storage, and a workspace that holds what both know, as in the guide on units."""
+    guide = (Path(__file__).parents[2] / "docs" / "how-to" / "run-several-units.md").read_text(encoding="utf-8")
+    [commands] = [text for text in re.findall(r"```\n(.*?)```", guide, re.DOTALL) if "init all" in text]
+    for name in ("unit-a", "unit-b"):
+        crawl(name, storage=f"s3://{s3_bucket}/{name}", keep_local="0s")
+        assert run("upload", "-w", name).returncode == 0
+    for line in commands.replace("\\\n", "").replace("s3://my-bucket", f"s3://{s3_bucket}").splitlines():
+        done = run(*shlex.split(line)[1:])
+        assert done.returncode == 0, (line, done.stderr)
+    parts = []
+    for name in ("unit-a", "unit-b"):
+        with open_store(tmp_path / name / "recrawl.db") as store:
+            parts.append(store.visits())
+    with open_store(tmp_path / "all" / "recrawl.db") as store:
+        visits, counts = store.visits(), store.counts(0.0)
+        assert sorted(visits.time.tolist()) == sorted(float(int(time)) for part in parts for time in part.time.tolist())
+        assert set(visits.verdict.tolist()) == {Verdict.UNKNOWN, Verdict.UNCHANGED}  # the second is that of other bytes
+        assert (counts.pages, counts.captures) == (PAGES, len(visits))
+    checked = json.loads(run("verify", "-w", "all", "--json").stdout)
+    assert (checked["errors"], checked["warnings"], checked["captures"]) == (0, 0, len(visits))
+    assert run("export", "all.wacz", "-w", "all").returncode == 0
+    with zipfile.ZipFile(tmp_path / "all.wacz") as package:
+        assert sum(name.startswith("archive/") for name in package.namelist()) == 2
+    assessed = run("assess", "-w", "all")
+    assert f"{len(visits)} captures of {PAGES} pages" in assessed.stdout
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RECRAWL_")}  # noqa: TID251 - a child's environment
+    server = subprocess.Popen(
+        [sys.executable, "-u", "-m", "recrawl", "serve", "-w", "all", "--port", "0"],
+        cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        while "/archive/" not in (line := server.stdout.readline()):
+            assert line, server.stderr.read()
+        [archive] = re.findall(r"http://\S+?/archive/", line)
+        for part in parts:
+            moment = datetime.fromtimestamp(float(part.time[0]), UTC).strftime("%Y%m%d%H%M%S")
+            with urlopen(f"{archive}{moment}id_/{site}/0", timeout=60) as answer:
+                assert b"page /0 with some text" in answer.read()
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.communicate(timeout=120)

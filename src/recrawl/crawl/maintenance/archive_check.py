@@ -459,9 +459,15 @@ class ArchiveCheck:
 
     def _check_imported(self, name: str, places: PlaceTable) -> None:
         """Read the captures of an imported file one by one; its other records do not matter."""
-        path = self._warc / name
+        path: ArchivePath | None = self._warc / name
         _mark_unreadable(places, name)  # others need not archive the headers they received
-        if not has_file(path):
+        if not has_file(self._warc / name):
+            try:
+                path = self._files.remote(name)
+            except StorageError as error:
+                self._add("storage_away", [str(error)])
+                return
+        if path is None:
             count, _, _ = places.extent(name)
             self._add("imported_file_missing", [f"{name}: {count} captures"], count)
             return
