@@ -69,7 +69,7 @@ def table(found: dict[ChoiceRule, CompositeSummary]) -> None:
     print(f"  {'':34}" + "".join(f"{rule.value:>12}" for rule in found))
     rows = {
         "pages provably coherent": "coherent",
-        "pages coherent at most": "not_violative",
+        "pages without a violative part": "not_violative",
         "pages provably never so": "violative",
         "pages coherent and complete": "coherent_complete",
         "the same at most": "not_violative_complete",

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recrawl.app.assess.assess_facts import composite_words
 from recrawl.assess.composite_coherence import (
     GONE,
     NO_CAPTURE,
@@ -22,6 +23,7 @@ from recrawl.assess.composite_coherence import (
     wanted_last_modified,
 )
 from recrawl.model.captures import EmbedKind
+from recrawl.transfer.composite_reader import CompositeFindings
 
 COHERENT = CoherenceState.PRIMA_FACIE_COHERENT
 MAYBE = CoherenceState.POSSIBLY_COHERENT
@@ -257,12 +259,22 @@ def test_pages_are_counted():
     assert found.worst_first().tolist()[0] == 5
     said = summary_of(found)
     assert (said.pages, said.embedding) == (7, 6)
-    assert (said.coherent, said.not_violative, said.violative) == (2, 4, 1)
+    assert (said.coherent, said.not_violative, said.violative, said.bare) == (2, 4, 1, 1)
     assert (said.complete, said.coherent_complete, said.not_violative_complete) == (3, 1, 2)
     assert said.completeness == pytest.approx((1 + 0.5 + 0.5 + 1 + 1 + 0) / 6)
     assert said.damage == pytest.approx((0 + 0.25 + 0.25 + 0 + 0 + 1) / 6)
     assert said.resources == {COHERENT: 4, MAYBE: 2, DOUBTFUL: 1, VIOLATIVE: 1, MISSING: 3, NOT_KNOWN: 0}
     assert summary_json(said)["coherentShare"] == pytest.approx(2 / 6)
+
+
+def test_of_pages_without_any_archived_part_nothing_is_said():
+    """A possibly violative page may have existed as shown, and so may one of which no part is archived."""
+    nothing, doubtful = (0, [(MISSING, 0.3)]), (0, [(DOUBTFUL, 0.3)])
+    words = " ".join(composite_words(CompositeFindings(composites(nothing, nothing, doubtful), [], 0, whole=True)))
+    assert "0 of 3 pages (0.0%) are proved to have existed as shown" in words
+    assert "0 of 3 pages (0.0%) are proved not to have existed" in words
+    assert "Of 2 of 3 pages (66.7%) no page requisite is archived: whether they existed as shown is not known." in words
+    assert "at most" not in words
 
 
 def test_parts_elsewhere_are_archived_and_prove_nothing():

@@ -467,9 +467,11 @@ class CompositeSummary:
     coherent: int
     """Pages all of whose archived parts are prima facie coherent: provably as they were shown."""
     not_violative: int
-    """Pages with no part that is possibly or prima facie violative: at most this many were coherent."""
+    """Pages with archived parts, none of them possibly or prima facie violative."""
     violative: int
     """Pages with a part that is prima facie violative: provably never so."""
+    bare: int
+    """Pages without any archived part: nothing is known of them."""
     complete: int
     coherent_complete: int
     not_violative_complete: int
@@ -500,6 +502,7 @@ def summary_of(found: Composites) -> CompositeSummary:
         int(coherent.sum()),
         int(not_violative.sum()),
         int((state == CoherenceState.PRIMA_FACIE_VIOLATIVE).sum()),
+        int((state == CoherenceState.MISSING).sum()),
         int(complete.sum()),
         int((coherent & complete).sum()),
         int((not_violative & complete).sum()),
@@ -521,6 +524,7 @@ def summary_json(said: CompositeSummary) -> dict[str, Any]:
         "notViolativeShare": said.share(said.not_violative),
         "violative": said.violative,
         "violativeShare": said.share(said.violative),
+        "noneArchived": said.bare,
         "complete": said.complete,
         "completeShare": said.share(said.complete),
         "coherentComplete": said.coherent_complete,

@@ -77,12 +77,17 @@ def composite_words(composed: CompositeFindings | None) -> list[str]:
     states = ", ".join(f"{said.resources[state]:,} {STATE_WORDS[state]}" for state in told)
     lines.append(f"{counted(total, 'page requisite')}: {states}.")
     lines.append(
-        f"{_share(said, said.coherent)} are proved to have existed as shown, as far as archived; at most "
-        f"{_share(said, said.not_violative)} did; {_share(said, said.violative)} are proved not to have existed."
+        f"{_share(said, said.coherent)} are proved to have existed as shown, as far as archived; "
+        f"{_share(said, said.violative)} are proved not to have existed; {_share(said, said.not_violative)} have "
+        "archived page requisites and none of them violative."
     )
+    if said.bare:
+        lines.append(
+            f"Of {_share(said, said.bare)} no page requisite is archived: whether they existed as shown is not known."
+        )
     lines.append(
         f"{_share(said, said.complete)} complete; {_share(said, said.coherent_complete)} both complete and provably "
-        f"coherent, at most {_share(said, said.not_violative_complete)}."
+        f"coherent, {_share(said, said.not_violative_complete)} complete without a violative part."
     )
     damage = "not known" if said.damage is None else f"{said.damage:.3f}"
     completeness = "not known" if said.completeness is None else f"{said.completeness:.1%}"

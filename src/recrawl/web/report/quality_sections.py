@@ -93,7 +93,7 @@ def _coherence_tiles(said: CompositeSummary) -> list[Tile]:
         Tile(
             "proved as shown",
             share(said.coherent),
-            f"of {said.embedding:,} pages; at most {share(said.not_violative)}",
+            f"of {said.embedding:,} pages; {share(said.not_violative)} have archived parts, none of them violative",
         ),
         Tile("proved not as shown", share(said.violative), f"{said.violative:,} pages"),
         Tile("complete", share(said.complete), f"{share(said.coherent_complete)} provably coherent, too"),
