@@ -11,6 +11,7 @@ with other orders of such pages: what chance is left, which no seed moves.
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -52,9 +53,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.data is None:
         sys.path.append(str(TESTS))
-        from test_clock_bounds import a_web
-
-        web = a_web()
+        web = importlib.import_module("test_clock_bounds").a_web()
     else:
         web = field_of_all(options.data.name, collections(options.data))
     budget, seeds = options.budget, range(1, options.seeds + 1)
