@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recrawl.formats.graphml import write_graphml
+from recrawl.formats.graphml import NodeDrawing, write_graphml
 
 SPACE = "{http://graphml.graphdrawing.org/xmlns}"
 CASTS = {"string": str, "long": int, "double": float, "boolean": lambda text: {"true": True, "false": False}[text]}
@@ -89,6 +89,53 @@ def test_networkx_reads_it():
     assert graph.is_directed()
     assert set(graph.edges) == {("n7", "n8"), ("n8", "n7")}
     assert graph.nodes["n7"]["visits"] == 3
+
+
+DRAWN = pa.record_batch(
+    {
+        "id": [0, 1, 2],
+        "label": ["http://a.example/?x=1&y=<2>", "http://a.example/b", "400 unchanged"],
+        "colour": ["red", "black", "green"],
+        "pages": [1, 1, 400],
+    }
+)
+
+
+def drawn_for_yed():
+    file = io.BytesIO()
+    write_graphml(file, [DRAWN], [], NodeDrawing("colour", "pages", "label"))
+    return file.getvalue()
+
+
+def test_nodes_are_drawn_for_yed_as_in_the_thesis():
+    """SHARC Listing 8.1 and Algorithm 8: circles, coloured by outcome, as large as the pages folded into them."""
+    root = ET.fromstring(drawn_for_yed())
+    [key] = [key.get("id") for key in root.findall(f"{SPACE}key") if key.get("yfiles.type") == "nodegraphics"]
+    yed = "{http://www.yworks.com/xml/graphml}"
+    nodes = []
+    for data in root.iterfind(f".//{SPACE}node/{SPACE}data[@key='{key}']"):
+        [shape] = list(data)
+        assert shape.tag == f"{yed}ShapeNode"
+        place, fill, form = (shape.find(f"{yed}{name}") for name in ("Geometry", "Fill", "Shape"))
+        assert place.get("width") == place.get("height")
+        label = shape.find(f"{yed}NodeLabel")
+        shown = None if label is None else label.text
+        nodes.append((fill.get("color"), float(place.get("width")), form.get("type"), shown))
+    assert nodes == [
+        ("#FF0000", 10.0, "ellipse", None),
+        ("#000000", 10.0, "ellipse", None),
+        ("#00FF00", 200.0, "ellipse", "400 unchanged"),
+    ]
+
+
+@pytest.mark.skipif(find_spec("networkx") is None, reason="networkx is not installed")
+def test_networkx_reads_drawn_nodes():
+    import networkx as nx
+
+    graph = nx.read_graphml(io.BytesIO(drawn_for_yed()))
+    assert graph.nodes["n0"]["description"] == "http://a.example/?x=1&y=<2>"
+    assert graph.nodes["n2"]["pages"] == 400
+    assert graph.nodes["n2"]["shape_type"] == "ellipse"
 
 
 values = st.text(max_size=10)

@@ -33,7 +33,7 @@ from recrawl.assess.replay_selection import SelectedCopies
 from recrawl.assess.site_structure import ChangeClass, CollapsedTree, collapse, spanning_tree, unfolded
 from recrawl.errors import counted, require
 from recrawl.formats.atomic_files import complete_file
-from recrawl.formats.graphml import write_graphml
+from recrawl.formats.graphml import NodeDrawing, write_graphml
 from recrawl.formats.warc.archive_folder import ArchiveFolder
 from recrawl.formats.warc.archived_bytes import ArchivedBytes
 from recrawl.model import AnyArray, BoolArray, FloatArray, IntArray
@@ -301,7 +301,7 @@ def write_trees(
 
 
 def _write(found: ArchiveAssessment, parent: IntArray, change: AnyArray, tree: CollapsedTree, file: Path) -> None:
-    """Write what is drawn of a tree; pages have their class, a colour and a size."""
+    """Write what is drawn of a tree; pages have their class, and yEd draws them as the thesis does (SHARC 8.5)."""
     pa = require("pyarrow", "columns")
     drawn = tree.nodes()
     source, target = tree.edges(parent)
@@ -326,7 +326,7 @@ def _write(found: ArchiveAssessment, parent: IntArray, change: AnyArray, tree: C
         }
     )
     with complete_file(file) as stream:
-        write_graphml(stream, [nodes], [edges])
+        write_graphml(stream, [nodes], [edges], NodeDrawing("colour", "pages", "label"))
 
 
 _NAMED = 5

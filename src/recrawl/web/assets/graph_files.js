@@ -84,12 +84,19 @@
     };
   };
 
-  // The folded tree or the whole one, with places and sizes, for graph tools.
+  // The folded tree or the whole one, with places and sizes, for graph tools; drawn for yEd as formats/graphml.py does.
+  const FILLS = { unseen: "#808080", unchanged: "#00FF00", content: "#FFFF00", links: "#FF0000", missing: "#000000", new: "#0000FF" };
+  const drawing = (text, kind, pages, x, y) => {
+    const size = (10 * Math.sqrt(pages)).toFixed(3);
+    const shown = pages > 1 ? `<y:NodeLabel>${xml(text)}</y:NodeLabel>` : "";
+    return `<data key="shape"><y:ShapeNode><y:Geometry width="${size}" height="${size}" x="${x}" y="${y}"/>`
+      + `<y:Fill color="${FILLS[kind] || FILLS.unseen}" transparent="false"/>${shown}<y:Shape type="ellipse"/></y:ShapeNode></data>`;
+  };
   const graphml = (tree, whole = false) => {
     const keys = [["label", "string"], ["class", "string"], ["pages", "long"], ["folded", "boolean"], ["x", "double"], ["y", "double"]];
-    const out = ['<?xml version="1.0" encoding="UTF-8"?>', '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">',
-      ...keys.map(([name, type]) => `  <key id="${name}" for="node" attr.name="${name}" attr.type="${type}"/>`), '  <graph edgedefault="directed">'];
-    const node = (id, values) => out.push(`    <node id="${id}">${keys.map(([name], place) => `<data key="${name}">${xml(values[place])}</data>`).join("")}</node>`);
+    const out = ['<?xml version="1.0" encoding="UTF-8"?>', '<graphml xmlns="http://graphml.graphdrawing.org/xmlns" xmlns:y="http://www.yworks.com/xml/graphml">',
+      ...keys.map(([name, type]) => `  <key id="${name}" for="node" attr.name="${name}" attr.type="${type}"/>`), '  <key id="shape" for="node" yfiles.type="nodegraphics"/>', '  <graph edgedefault="directed">'];
+    const node = (id, values) => out.push(`    <node id="${id}">${keys.map(([name], place) => `<data key="${name}">${xml(values[place])}</data>`).join("")}${drawing(values[0], values[1], values[2], values[4], values[5])}</node>`);
     const edges = [];
     tree.drawn.forEach((drawn, page) => {
       if (!drawn && !whole) return;
