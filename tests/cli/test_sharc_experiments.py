@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from recrawl.assess.blur_coherence import capture_blur
+from recrawl.capture.single_visit import organ_pipes
 from recrawl.errors import ExitCode
+from recrawl_lab.experiments.sharc_worst_case import pair_rates
 
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "recorded"
 
@@ -52,6 +55,27 @@ def test_what_people_wrote_above_the_tables_is_kept(run, tmp_path):
     rows = rows_of(tmp_path / "sharc-threshold.csv")
     assert len(rows) == 3 * (4 * 10 + 3)
     assert all(0.0 <= float(row["expected"]) <= 60.0 for row in rows)
+
+
+def test_the_worst_case_grows_with_the_misplaced_pages_and_never_doubles_the_blur(run, tmp_path):
+    result = run("experiment", "sharc-worst-case", "--output", tmp_path)
+    assert result.returncode == 0, result.stderr
+    rows = rows_of(tmp_path / "sharc-worst-case.csv")
+    curves = {}
+    for row in rows:
+        curves.setdefault((row["skew"], row["pages"]), {})[int(row["misplaced"])] = float(row["relative"])
+    assert len(curves) == 4 + 3
+    for curve in curves.values():
+        values = [curve[count] for count in sorted(curve)]
+        assert values[0] == pytest.approx(0.0, abs=1e-12)
+        assert values == sorted(values)
+        assert values[-1] < 1.0
+    # The worst order of all pages is the best one turned round: the hottest outside.
+    rate = pair_rates(102, 1.0)
+    worst = organ_pipes(-rate).visit_times(0.0, 1.0)
+    best = organ_pipes(rate).visit_times(0.0, 1.0)
+    turned = capture_blur(rate, worst, 0.0, 101.0) / capture_blur(rate, best, 0.0, 101.0)
+    assert 1.0 + curves["1.0", "102"][102] == pytest.approx(turned)
 
 
 def test_recorded_sites_are_captured_with_all_that_may_be_believed(run, tmp_path):

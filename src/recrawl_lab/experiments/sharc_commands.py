@@ -25,6 +25,9 @@ THRESHOLD = """
 recrawl experiment sharc-threshold
 recrawl experiment sharc-threshold --pages 1000 --repeats 1
 """
+WORST_CASE = """
+recrawl experiment sharc-worst-case --output reports/sharc-worst-case
+"""
 REAL = """
 recrawl experiment sharc-real --data ../data/documents
 recrawl experiment sharc-real --data ../data/documents --only llvm,til --duration 30d --duration 180d --starts 20
@@ -70,6 +73,7 @@ def register(app: typer.Typer) -> None:
         ("sharc-blur", sharc_blur, BLUR),
         ("sharc-coherence", sharc_coherence, COHERENCE),
         ("sharc-threshold", sharc_threshold, THRESHOLD),
+        ("sharc-worst-case", sharc_worst_case, WORST_CASE),
         ("sharc-real", sharc_real, REAL),
         ("sharc-prediction", sharc_prediction, PREDICTION),
     ):
@@ -133,6 +137,17 @@ def sharc_threshold(  # noqa: PLR0913 - one argument an option
     from recrawl_lab.experiments.sharc_published import SharcPublishedOptions, run
 
     run(output, SharcPublishedOptions("", pages, seed, repeats, changes.value, jobs))
+
+
+def sharc_worst_case(output: OutputOption = Path("experiment-sharc-worst-case")) -> None:
+    """What pages found too late cost at worst: Theorem 4.5 and Figure 4.4 of the SHARC thesis again.
+
+    At worst the hottest pages are visited first and last. The blur of a single-visit capture grows by that, for several
+    sizes of a site and skews of its change rates. Nothing is drawn at random.
+    """
+    from recrawl_lab.experiments.sharc_worst_case import run
+
+    run(output)
 
 
 def sharc_real(  # noqa: PLR0913 - one argument an option
