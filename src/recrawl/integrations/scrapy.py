@@ -97,6 +97,8 @@ class SpiderFrontier:
         self._writing: Future[None] | None = None
         self._asking: Future[list[FrontierUrl]] | None = None
         self._ask_at = 0.0
+        self._timer: Any = None
+        """Asks a workspace again that had nothing to hand out, though nothing else happens."""
         self.ready: deque[FrontierUrl] = deque()
         """URLs that were handed out and are not requested yet."""
         self.is_empty = False
@@ -114,6 +116,9 @@ class SpiderFrontier:
         frontier = self._frontier
         if frontier is None:
             return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if self._asking is not None:
             with contextlib.suppress(Exception):
                 self.ready.extend(self._asking.result())
@@ -153,9 +158,17 @@ class SpiderFrontier:
             self._ask_at = self._now() + (0.0 if urls else _AGAIN)
         if self._writing is None and (self._found or self._seen):
             self._write()
-        if self._asking is None and len(self.ready) < self.batch // 2 and self._now() >= self._ask_at:
-            self._asking = self._thread.submit(self._ask)
-            self._asking.add_done_callback(self._nudge)
+        if self._asking is None and len(self.ready) < self.batch // 2:
+            wait = self._ask_at - self._now()
+            if wait <= 0:
+                self._asking = self._thread.submit(self._ask)
+                self._asking.add_done_callback(self._nudge)
+            elif self._timer is None:
+                self._timer = _reactor().callLater(wait, self._ask_again)
+
+    def _ask_again(self) -> None:
+        self._timer = None
+        self._wake()
 
     def _now(self) -> float:
         return self._clock.elapsed()
@@ -181,9 +194,7 @@ class SpiderFrontier:
 
     def _nudge(self, _done: Future[Any]) -> None:
         """Let the engine ask for a request; in a thread."""
-        from twisted.internet import reactor
-
-        reactor.callFromThread(self._wake)
+        _reactor().callFromThread(self._wake)
 
     def _wake(self) -> None:
         if self._frontier is None:
@@ -192,8 +203,13 @@ class SpiderFrontier:
         slot = getattr(self._crawler.engine, "_slot", None)
         if slot is not None and not slot.closing:
             slot.nextcall.schedule()
-            if self._asking is None and not self.ready:  # ask again, though nothing else happens
-                slot.nextcall.schedule(_AGAIN)
+
+
+def _reactor() -> Any:  # noqa: ANN401 - Twisted's interfaces are not types
+    """The reactor that Scrapy has installed by now."""
+    from twisted.internet import reactor
+
+    return reactor
 
 
 _frontiers: WeakKeyDictionary[Crawler, SpiderFrontier] = WeakKeyDictionary()

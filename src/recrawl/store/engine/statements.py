@@ -493,7 +493,8 @@ class ClientStatements:
     def __init__(self, dialect: SqlDialect) -> None:
         among, larger = dialect.among, dialect.larger
         columns = {"page": "bigint", "host": "bigint", "until": "float8", "done": "smallint", "metadata": "bytea"}
-        room = "(SELECT count(*) FROM client_page AS c WHERE c.host = host.id AND c.until > 0 AND c.until > $1) < $2"
+        flying = "SELECT 1 FROM client_page AS c WHERE c.host = host.id AND c.until > 0 AND c.until > $1 LIMIT $2"
+        room = f"(SELECT count(*) FROM ({flying}) AS flying) < $2"
         done = "SELECT count(*) FROM client_page AS d WHERE d.host = host.id AND d.done <> 0"
         wanted = f"NOT EXISTS (SELECT 1 FROM client_limit AS m WHERE m.host = host.id AND m.most <= ({done}))"
         ready = f"SELECT id FROM host WHERE paused = 0 AND next_due <= $1 AND wake <= $1 AND {room} AND {wanted}"
