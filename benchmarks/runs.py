@@ -64,6 +64,7 @@ RUNS = (
     Run("crawl-speed", "crawl.py speed --fetches 6000", "crawl.py speed --fetches 600", 3),
     Run("crawl-processes", "crawl.py processes --seconds 30", "crawl.py processes --seconds 15", 5),
     Run("crawl-memory", "crawl.py memory --fetches 1000000", "crawl.py memory --fetches 4000", 30),
+    Run("crawl-starts", "crawl.py starts --pages 1000000 --visits 2", "crawl.py starts --pages 10000 --visits 1", 4),
     Run("crawl-polite", "crawl.py polite --seconds 30", "crawl.py polite --hosts 50 --seconds 4", 1.5),
     Run("predict-ranks", "predict.py --only ranks", "predict.py --only ranks --scale .01", 0.5),
     Run("predict-scores", "predict.py --only scores", "predict.py --only scores --scale .02", 2),

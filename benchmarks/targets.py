@@ -145,6 +145,7 @@ AIMS = {
         ),
         least("crawl-processes", "two processes", "two processes beside one", 1.7, ratio=True),
         most("crawl-memory", "memory", "memory after a million fetches, beside half of them", 1.1, ratio=True),
+        most("crawl-starts", "start", "CPU to the first request at a million pages, beside 10,000", 3, ratio=True),
         most("crawl-polite", "too early", "requests earlier than their slot", 0),
         most("crawl-polite", "late", "lateness at 1,000 hosts 1 s apart, median", 20),
     ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -170,3 +172,17 @@ def test_where_floors_ask_for_more_than_the_budget_the_rest_is_still_ordered_by_
     assert ((soon > 0) & (soon < late) & (late < 1)).all()
     assert len(np.unique(soon.round(12))) >= 2
     assert (policy.urgency(seen, 27 * DAY) >= 1).all()
+
+
+def test_a_replica_has_a_constant_size_however_many_visits_it_was_made_of():
+    """The crawl process has a replica: 151 bytes a page for beliefs with room to grow, and 106 for the rest."""
+    count, rng = 20_000, np.random.default_rng(1)
+    policy, sizes, page = ValuedPolicy(), [], np.arange(20_000)
+    policy.add(Pages.of(page, host=page // 1_000))
+    for day in range(6):
+        verdict = np.where(rng.random(count) < 0.3, Verdict.CHANGED, Verdict.UNCHANGED)
+        policy.tell(Visits.of(page, (day + rng.random(count)) * DAY, verdict=verdict))
+        policy.fit(count / DAY, (day + 1) * DAY)
+        sizes.append(len(pickle.dumps(policy.replica(), protocol=5)) / count)
+    assert max(sizes[3:]) <= sizes[2]
+    assert max(sizes) < 275.0

@@ -333,7 +333,7 @@ class CrawlRun:
             ready = serving.enter_context(self._show.getting_ready())
             scope = await in_thread(partial(_scope, store, place, clock.now()))
             async with (
-                kernels_ready([partial(_warm_up, said)], done=start.tell_kernels),
+                kernels_ready([partial(warm_up_kernels, said)], done=start.tell_kernels),
                 live_crawl(
                     self._worker,
                     policy_of(
@@ -655,7 +655,7 @@ def together(*told: Callable[[float], None]) -> Callable[[float], None]:
     return tell
 
 
-def _warm_up(settings: Settings) -> None:
+def warm_up_kernels(settings: Settings) -> None:
     """Call the kernels of a crawl with these settings."""
     from recrawl.app.workspace.workspace_wiring import classifier_of, policy_of
     from recrawl.parse.parse_pool import warm_up
