@@ -33,7 +33,7 @@ from recrawl.errors import ConfigError, counted
 from recrawl.model import FloatArray, IntArray, Outcome, visits
 from recrawl.model.visits import NO_ROBOTS, REFUSED_BY_ROBOTS
 from recrawl.schedule.frontier.token_bucket import memory, replayed
-from recrawl.store.store_values import QUARANTINED
+from recrawl.store.store_values import QUARANTINED, DueBacklog
 from recrawl.time import DAY, HOUR, format_duration
 from recrawl.urls import BUCKETS
 
@@ -271,12 +271,14 @@ class CrawlActivity:
     """Closed WARC files of this workspace that are not in object storage yet: ``files`` and ``bytes``."""
 
 
-def work_facts(place: Workspace, store: Store, now: float) -> CrawlActivity:
-    """What store and disk say."""
+def work_facts(place: Workspace, store: Store, now: float, backlog: DueBacklog | None = None) -> CrawlActivity:
+    """What store and disk say; ``backlog`` is that of the store now, for callers that have it."""
     told = store.controls()
     held = limits(told)
     schedule = place.limited(held).configuration.settings.schedule
-    backlog, failing = store.backlog(now), store.failing(_NAMED)
+    failing = store.failing(_NAMED)
+    if backlog is None:
+        backlog = store.backlog(now)
     workers = [one for one in registered_workers(told) if is_alive(one, now)]
     urls = store.urls(failing.page)
     return CrawlActivity(

@@ -134,8 +134,8 @@ class WorkspaceDashboard:
         """Who is at work and how fast, what is due and late, what the budget leaves."""
         now = self._clock()
         with self._place.open_store() as store:
-            facts = dataclasses.asdict(work_facts(self._place, store, now))
             backlog, next_due = store.backlog(now), store.next_due()
+            facts = dataclasses.asdict(work_facts(self._place, store, now, backlog))
             minute = store.latest_visits(1_000)
         lately = int((minute.time > now - MINUTE).sum())
         return {
