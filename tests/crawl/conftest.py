@@ -119,18 +119,18 @@ class Site:
             def log_message(self, *_):
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.home = f"http://127.0.0.1:{self._server.server_port}/"
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.home = f"http://127.0.0.1:{self.server.server_port}/"
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
 
     def paths(self):
         """What was asked for, in order, but for the rules."""
         return [path for path, _ in self.asked if path != "/robots.txt"]
 
     def close(self):
-        self._server.shutdown()
-        self._server.server_close()
+        self.server.shutdown()
+        self.server.server_close()
 
 
 def linked(*paths, text=""):

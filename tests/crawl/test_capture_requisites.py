@@ -12,6 +12,7 @@ from recrawl.crawl.site_capture.capture_course import lane_of
 from recrawl.crawl.site_capture.capture_opening import known_pages, knows_pages
 from recrawl.crawl.site_capture.capture_order import CaptureOrder
 from recrawl.crawl.site_capture.capture_terms import Requisites
+from recrawl.crawl.site_capture.site_capture_driver import MOST_SILENT
 from recrawl.crawl.visit.scope import MOST_NESTED, ScopeRules, SiteScope
 from recrawl.model import Outcome
 from recrawl.time import VirtualClock
@@ -150,6 +151,22 @@ def test_a_host_that_is_down_or_refuses_does_not_stop_the_capture(scene, web, si
     assert report.quality.pages == 9
     duration = max(time for *_, time in steps) - min(time for *_, time in steps)
     assert duration < 20 * DELAY  # nobody waits for the rules of the host that is down
+
+
+def test_a_host_that_stops_to_respond_is_left_alone(scene, site, port, monkeypatch):
+    """Each request may take a timeout: hundreds of pictures would delay the capture for hours."""
+    monkeypatch.setattr(site.server, "handle_error", lambda *_: None)
+
+    def silent(_count):
+        raise ConnectionAbortedError
+
+    cdn = f"http://cdn.test:{port}"
+    site.answers["/"] = (200, {}, "".join(f"<img src={cdn}/{n}.png>" for n in range(30)) + "<a href=/a>a</a>")
+    site.answers |= {"/a": (200, {}, "a"), **{f"/{n}.png": silent for n in range(30)}}
+    report, stated, _ = captured(scene, f"http://{HOSTS[0]}:{port}/")
+    assert stated["failed"]["count"] == 30
+    assert len(report.quality.coherent) == 2
+    assert len({path for path in site.paths() if path.endswith(".png")}) == MOST_SILENT
 
 
 def test_requisites_redirect_and_import_each_other_only_so_far(scene, site, port):

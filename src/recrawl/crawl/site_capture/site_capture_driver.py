@@ -66,7 +66,7 @@ from recrawl.crawl.visit.visit_machine import (
 from recrawl.crawl.visit.visitor import Visitor
 from recrawl.crawl.visit.warc_archive import ResponseArchive, pack_ahead
 from recrawl.crawl.worker.group_commit import log_entry
-from recrawl.detect import PageState
+from recrawl.detect import ChangeResult, PageState
 from recrawl.detect.body import media_type
 from recrawl.detect.fingerprint import digest
 from recrawl.detect.version import CostlyError, Effort, body_of, page_version
@@ -75,8 +75,9 @@ from recrawl.fetch.http.dns import IpGate
 from recrawl.fetch.request import Fetcher
 from recrawl.fetch.robots_cache import HostRobots, RobotsCache
 from recrawl.formats.atomic_files import waits_for
-from recrawl.model import Capture, FloatArray, IntArray, Outcome, Visits
+from recrawl.model import Capture, FloatArray, IntArray, Outcome, Visit, Visits
 from recrawl.model.captures import EmbedKind
+from recrawl.model.visits import BROKEN_OFF
 from recrawl.parse.parse_pool import ParsePool, embeds_apart
 from recrawl.schedule.politeness.host_politeness import Politeness
 from recrawl.store.base import HistoryStore, Store
@@ -284,6 +285,18 @@ def _links_in(capture: Capture, effort: Effort = Effort.ALL) -> list[str]:
 _AT_ONE_LOOK = ClassifierRules(confirm_changes=False)
 
 
+def _left_alone(target: VisitTarget, now: float) -> VisitDone:
+    """A visit without a request: its host has not responded for long."""
+    target.machine.feed(VisitEvent.UNREACHABLE)
+    visit = Visit(target.page, now, Outcome.UNREACHABLE, status=BROKEN_OFF)
+    reason = f"{MOST_SILENT} requests to its host in a row had no response"
+    known = target.known or PageState()
+    judgement = ChangeResult(Outcome.UNREACHABLE, validators=known.validators, mime=known.mime)
+    return VisitDone(target, visit, judgement, reason=reason)
+
+
+MOST_SILENT = 5
+"""Requests in a row without a response after which a host of requisites is left alone: each may take a timeout."""
 _MOST_HOPS = 5
 """Maximum redirects between spellings of a page's URL in one visit."""
 _MOST_RULE_READS = 3
@@ -331,6 +344,8 @@ class _CaptureRun:
     """Whether each host starts at a time of its own."""
     visits: dict[str, _OpenVisit] = field(default_factory=dict)
     """By lane."""
+    silent: Counter[str] = field(default_factory=Counter)
+    """The last visits of each lane without a response, in a row."""
 
     def resting(self) -> set[str]:
         """Lanes that start no request yet, because they will be done with their visits before the longest one.
@@ -454,7 +469,10 @@ class SiteCaptureDriver:
                 step, visited = made
                 visited, found = self._record(capture, CaptureStage(course, step, site), visited)
                 first = len(site.url) - len(found)
-                course.done((visited.first or visited).visit.outcome, step)
+                outcome = (visited.first or visited).visit.outcome
+                lane = course.lane(step.number)
+                run.silent[lane] = run.silent[lane] + 1 if outcome == Outcome.UNREACHABLE else 0
+                course.done(outcome, step)
                 course.found(found.rate, found.weight, [lane_of(url) for url in site.url[first:]])
                 for observation in (visited.first, visited) if visited.first else (visited,):
                     with self._faults.contained():
@@ -486,7 +504,7 @@ class SiteCaptureDriver:
             for step in run.course.ready():
                 lane = run.course.lane(step.number)
                 if lane not in run.visits and not self._slots.stopping:
-                    run.visits[lane] = self._open_visit(run.site, step)
+                    run.visits[lane] = self._open_visit(run, lane, step)
             for lane, visit in list(run.visits.items()):
                 if self._slots.stopping and visit.turn is None and visit.made is None:
                     self._advance(visit, None)
@@ -558,14 +576,20 @@ class SiteCaptureDriver:
                 kept = None if visited.is_our_fault else first.capture
                 visited = failed_visit(first.target, first.visit.time, fault.words, kept)
 
-    def _open_visit(self, site: SiteMap, step: CaptureStep) -> _OpenVisit:
-        """Begin a visit; it wants its first turn. A fault of our own code becomes a failed visit."""
+    def _open_visit(self, run: _CaptureRun, lane: str, step: CaptureStep) -> _OpenVisit:
+        """Begin a visit; it wants its first turn. A fault of our own code becomes a failed visit.
+
+        A requisite on a host that does not respond any more fails without a request.
+        """
+        site = run.site
         page, host, url = site.page[step.number], site.host[step.number], site.url[step.number]
         target, is_requisite = VisitTarget(page, host, url, self._clock.now()), site.is_requisite(step.number)
         try:
             known = self._recorder.known(page, conditional=step.revisit)
             self._classifier.prepare(np.array([host]), self._clock.now())
             target = replace(target, known=known)
+            if is_requisite and run.silent[lane] >= MOST_SILENT:
+                return _OpenVisit(step, is_requisite, made=_left_alone(target, self._clock.now()))
             steps = self._visit(target, confirm=step.revisit, is_requisite=is_requisite)
             return _OpenVisit(step, is_requisite, steps, next(steps))
         except Exception as error:  # noqa: BLE001 - as above
