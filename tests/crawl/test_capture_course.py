@@ -115,3 +115,62 @@ def test_the_last_visit_is_its_own_revisit_unless_others_came_after_it():
 def test_nothing_is_done_that_was_not_asked_for():
     with pytest.raises(ValueError, match="no step"):
         new_course("bfs").done(Outcome.FETCHED)
+
+
+@given(
+    strategy=STRATEGY,
+    growth=st.lists(st.lists(st.sampled_from(["a", "b", "c"]), max_size=3), max_size=8),
+    outcomes=OUTCOMES,
+    data=st.data(),
+)
+@settings(max_examples=60)
+def test_hosts_side_by_side_are_replayed_in_whatever_order_their_steps_ended(strategy, growth, outcomes, data):
+    """Steps of three hosts end in any order. All visits come before all revisits, and a replay goes on the same way."""
+    after, lanes, steps, course = [0], ["a"], [], new_course(strategy)
+    course.found(np.ones(1), np.ones(1), ["a"])
+    while ready := course.ready():
+        assert len({course.lane(step.number) for step in ready}) == len(ready)
+        stop = data.draw(st.sampled_from(ready))
+        number = len(steps)
+        outcome = outcomes[number] if number < len(outcomes) else Outcome.FETCHED
+        steps.append(SiteStep(number, stop.number, stop.revisit, float(number), outcome, 0))
+        course.done(outcome, stop)
+        new = growth[number] if number < len(growth) and not stop.revisit else []
+        rate = 1.0 / (1.0 + np.arange(len(lanes), len(lanes) + len(new)))
+        course.found(rate, np.ones(len(new)), new)
+        after += [number + 1] * len(new)
+        lanes += new
+    phases = [step.revisit for step in steps]
+    assert phases == sorted(phases)
+    assert {step.number for step in steps if not step.revisit} == set(range(len(lanes)))
+    whole = log_of(after, steps)
+    cut = data.draw(st.integers(0, len(steps)))
+    known = whole.after <= cut
+    found = FoundPages(*(column[known] for column in (whole.found.page, whole.found.via, *rates_of(whole))))
+    resumed = new_course(strategy)
+    replay(
+        resumed,
+        SiteLog(found, whole.after[known], steps[:cut]),
+        [lane for lane, is_known in zip(lanes, known.tolist(), strict=True) if is_known],
+    )
+    for step in steps[cut:]:
+        stop = CaptureStep(step.number, step.revisit)
+        assert stop in resumed.ready()
+        resumed.done(Outcome(step.outcome), stop)
+        mine = whole.after == step.step + 1
+        names = [lane for lane, is_mine in zip(lanes, mine.tolist(), strict=True) if is_mine]
+        resumed.found(whole.found.rate[mine], whole.found.weight[mine], names)
+    assert resumed.ready() == []
+
+
+def test_of_several_hosts_only_the_page_visited_last_of_all_is_its_own_revisit():
+    course = new_course("sharc-intervals")
+    course.found(np.full(4, 0.1), np.ones(4), ["a", "a", "b", "b"])
+    made = []
+    while ready := course.ready():
+        step = ready[-1]  # the second host first, as long as it has pages
+        made.append(step)
+        course.done(Outcome.FETCHED, step)
+    visited = [step.number for step in made if not step.revisit]
+    again = {step.number for step in made if step.revisit}
+    assert set(range(4)) - again == {visited[-1]}
