@@ -31,7 +31,7 @@ class WorstCase:
     best: float
     """Blur of the best order, per page."""
     increase: float
-    """What the worst order of so many misplaced pages adds, per page."""
+    """What the worst order of N misplaced pages adds, per page."""
 
     @property
     def relative(self) -> float:
