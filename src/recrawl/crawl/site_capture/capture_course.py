@@ -200,11 +200,10 @@ class CaptureStep:
 class _Lane:
     """The part of a capture on one host."""
 
-    __slots__ = ("failed", "last_asked", "next", "pages", "seen_again", "strategy", "to_revisit", "visited")
+    __slots__ = ("failed", "last_asked", "pages", "seen_again", "strategy", "to_revisit", "visited")
 
     def __init__(self, strategy: Strategy) -> None:
         self.strategy = strategy
-        self.next: CaptureStep | None = None
         self.failed: deque[CaptureStep] = deque()
         self.to_revisit: deque[int] = deque()
         self.last_asked = -1
@@ -234,6 +233,10 @@ class CaptureCourse:
         self._revisit = revisit
         self._lanes: dict[str, _Lane] = {}
         self._lane_of: list[str] = []
+        self._ready: dict[str, CaptureStep] = {}
+        """The next step of each lane that has one."""
+        self._touched: dict[str, None] = {}
+        """Lanes that may have a next step, but none was chosen yet."""
         self._outcome: dict[int, Outcome] = {}
         self._absent = 0
         self._tries: dict[CaptureStep, int] = {}
@@ -256,23 +259,38 @@ class CaptureCourse:
             rows = np.array([row for row, its in enumerate(names) if its == name], np.int64)
             lane.strategy.discover(first + rows, rate[rows], weight[rows])
             lane.pages += len(rows)
+            self._touched[name] = None
 
     def ready(self) -> list[CaptureStep]:
         """The steps to make, one of each lane at most; the same until they are done. None when all is complete."""
+        self._choose()
+        return list(self._ready.values())
+
+    def is_ready(self, step: CaptureStep) -> bool:
+        """Whether a step is one of them. O(1) beside the strategies, however many lanes there are."""
+        self._choose()
+        return step.number < len(self._lane_of) and self._ready.get(self._lane_of[step.number]) == step
+
+    def _choose(self) -> None:
+        """Choose the next steps of the lanes that have none, and begin the next phase if no lane has any."""
         if self.phase is CapturePhase.VISIT:
-            for lane in self._lanes.values():
-                lane.next = lane.next or self._next_visit(lane)
-            if any(lane.next for lane in self._lanes.values()):
-                return [lane.next for lane in self._lanes.values() if lane.next]
-            for lane in self._lanes.values():
+            self._choose_in(self._next_visit)
+            if self._ready:
+                return
+            for name, lane in self._lanes.items():
                 lane.to_revisit.extend(self._revisits(lane))
+                self._touched[name] = None
             self.phase = CapturePhase.REVISIT
-        for lane in self._lanes.values():
-            lane.next = lane.next or _next_revisit(lane)
-        found = [lane.next for lane in self._lanes.values() if lane.next]
-        if not found:
+        self._choose_in(_next_revisit)
+        if not self._ready:
             self.phase = CapturePhase.DONE
-        return found
+
+    def _choose_in(self, choose: Callable[[_Lane], CaptureStep | None]) -> None:
+        for name in self._touched:
+            step = self._ready.get(name) or choose(self._lanes[name])
+            if step is not None:
+                self._ready[name] = step
+        self._touched.clear()
 
     def next(self) -> CaptureStep | None:
         """The first of the steps to make; ``None`` when the capture is complete."""
@@ -280,12 +298,14 @@ class CaptureCourse:
 
     def done(self, outcome: Outcome, step: CaptureStep | None = None) -> None:
         """Record the outcome of a step, by default the first. Add the pages it found before other calls."""
-        chosen = step or next((lane.next for lane in self._lanes.values() if lane.next), None)
-        lane = None if chosen is None else self._lanes[self._lane_of[chosen.number]]
-        if chosen is None or lane is None or lane.next != chosen:
+        chosen = step or next(iter(self._ready.values()), None)
+        name = "" if chosen is None else self._lane_of[chosen.number]
+        if chosen is None or self._ready.get(name) != chosen:
             msg = "no step was asked for"
             raise ValueError(msg)
-        lane.next = None
+        lane = self._lanes[name]
+        del self._ready[name]
+        self._touched[name] = None
         self.steps += 1
         self._tries[chosen] = tries = self._tries.get(chosen, 0) + 1
         if outcome in _FAILED and tries < TRIES:
@@ -323,13 +343,13 @@ class CaptureCourse:
         """Pages to revisit: those left, or, while visits go on, an estimate from the pages found."""
         if self.phase is CapturePhase.VISIT:
             return self.pages - self._absent if self._revisit else 0
-        return sum(_left(lane) for lane in self._lanes.values())
+        return sum(_left(lane) for lane in self._lanes.values()) + len(self._ready)
 
     @property
     def steps_left(self) -> int:
         """Steps left in the longest lane, as far as its pages are known."""
         if self.phase is not CapturePhase.VISIT:
-            return max((_left(lane) for lane in self._lanes.values()), default=0)
+            return max((_left(lane) + (name in self._ready) for name, lane in self._lanes.items()), default=0)
         again = int(self._revisit)
         return max((lane.pages * (1 + again) - lane.visited for lane in self._lanes.values()), default=0)
 
@@ -391,8 +411,8 @@ def _next_revisit(lane: _Lane) -> CaptureStep | None:
 
 
 def _left(lane: _Lane) -> int:
-    """Revisits left."""
-    return len(lane.to_revisit) + len(lane.failed) + (lane.next is not None)
+    """Revisits left beside the next one."""
+    return len(lane.to_revisit) + len(lane.failed)
 
 
 def lane_of(url: str) -> str:
@@ -429,7 +449,7 @@ def replay(course: CaptureCourse, log: SiteLog, lanes: Sequence[str] | None = No
     _tell(course, log, bounds, 0, lanes)
     for step in log.steps:
         stop = CaptureStep(step.number, step.revisit)
-        if stop not in course.ready():
+        if not course.is_ready(stop):
             raise StoreError(
                 f"Step {step.step} of this capture cannot be repeated: its strategy goes another way now.",
                 "It was begun by another version of recrawl. Finish it with that one, or start over with --restart.",
