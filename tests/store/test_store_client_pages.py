@@ -115,6 +115,8 @@ def test_counts_and_lists(store, pages):
     assert store.queue_names(0, 10, math.inf) == (["a.example", "b.example"], 2)
     assert store.queue_names(1, 10, math.inf) == (["b.example"], 2)
     assert [(one.url, one.done) for one in store.list_pages(0, 2)] == [(A + "1", True), (A + "2", False)]
+    first = store.list_pages(0, 3)[-1].page
+    assert [one.url for one in store.list_pages(0, 10, after=first)] == [B + "1", B + "2"]
     assert [one.url for one in store.list_pages(1, 10, hosts[3:4])] == [B + "2"]
     assert [store.count_pages(text=PageText(*text)) for text in (("/1",), ("A.E",), ("A.E", True), ("",))] == [
         2,

@@ -154,9 +154,12 @@ class ClientPages(Protocol):
         ...
 
     def list_pages(
-        self, start: int, limit: int, hosts: IntArray | None = None, text: PageText = ANY_TEXT
+        self, start: int, limit: int, hosts: IntArray | None = None, text: PageText = ANY_TEXT, *, after: int = 0
     ) -> list[ListedPage]:
-        """Scheduled and done pages by id, of all hosts or of these, whose URLs contain a text. O(pages before them)."""
+        """Scheduled and done pages with ids behind ``after``, by id; of all hosts or of these; with a text in the URL.
+
+        The first ``start`` are left out. O(pages behind ``after`` up to the last one listed).
+        """
         ...
 
     def count_pages(self, hosts: IntArray | None = None, text: PageText = ANY_TEXT) -> int:
@@ -280,7 +283,7 @@ class SqlClientPages:
             self._database.write(lambda session: session.apply(session.statements.clients.set_limits, hosts, column))
 
     def list_pages(
-        self, start: int, limit: int, hosts: IntArray | None = None, text: PageText = ANY_TEXT
+        self, start: int, limit: int, hosts: IntArray | None = None, text: PageText = ANY_TEXT, *, after: int = 0
     ) -> list[ListedPage]:
         """List pages."""
         if hosts is not None and not len(hosts):
@@ -288,7 +291,7 @@ class SqlClientPages:
 
         def work(session: DatabaseSession) -> list[ListedPage]:
             statement = session.statements.clients.listed(hosts is not None, text, count=False)
-            rows = session.rows(statement, *_given(hosts, text), limit, start)
+            rows = session.rows(statement, after, *_given(hosts, text), limit, start)
             return [
                 ListedPage(page, url, host, due, found, bool(done), bytes(data or b""))
                 for page, url, host, due, found, done, data in rows
@@ -304,7 +307,7 @@ class SqlClientPages:
 
         def work(session: DatabaseSession) -> int:
             statement = session.statements.clients.listed(hosts is not None, text, count=True)
-            [(number,)] = session.rows(statement, *_given(hosts, text))
+            [(number,)] = session.rows(statement, 0, *_given(hosts, text))
             return int(number)
 
         with closing(self._database.beside()) as beside:

@@ -109,7 +109,9 @@ class FitThread:
                     else:
                         self._fit_inline(now)
         except Exception as error:  # noqa: BLE001 - the schedule stays as it is
-            self._not_before = now + _RETRY
+            is_new, self._not_before = now >= self._not_before, now + _RETRY
+            if not is_new:  # the store is still away
+                return
             words = str(error) if isinstance(error, RecrawlError) else repr(error)
             with suppress(RecrawlError):  # the disk is full
                 self._log.event("schedule", "fit failed", level="error", details={"reason": words})

@@ -427,11 +427,11 @@ class UrlFrontier:
         [name] = self._names_of(_ids([known.host]))
         return ListedPage(known.id, known.url, name, due, known.discovered, done, data)
 
-    def list_urls(
-        self, start: int, size: int, *, key: str = "", text: str = "", any_case: bool = False
+    def list_urls(  # noqa: PLR0913 - which ones
+        self, start: int, size: int, *, after: int = 0, key: str = "", text: str = "", any_case: bool = False
     ) -> list[ListedPage]:
-        """URLs by number, of a queue or of all; with ``text``, those that contain it."""
-        return self._store.list_pages(start, size, self._queue(key), PageText(text, any_case))
+        """URLs by page, of a queue or of all; with ``text``, those that contain it; only those behind ``after``."""
+        return self._store.list_pages(start, size, self._queue(key), PageText(text, any_case), after=after)
 
     def count_urls(self, *, key: str = "", text: str = "", any_case: bool = False) -> int:
         """The number of these URLs."""

@@ -557,8 +557,8 @@ class ClientStatements:
         self._among = among
 
     def listed(self, of_hosts: bool, text: PageText, *, count: bool) -> str:
-        """The query for pages, or for their number: its first parameters are the hosts and the text, if given."""
-        where, number = " WHERE (importance > 0 OR done <> 0)", 1
+        """The query for pages behind an id, or for their number: the hosts and the text come next, if given."""
+        where, number = " WHERE page.id > $1 AND (importance > 0 OR done <> 0)", 2
         if of_hosts:
             where += f" AND page.host {self._among(number)}"
             number += 1

@@ -85,7 +85,7 @@ class _CrawlWriters:
         self.frontier = frontier
         self.executor = ThreadPoolExecutor(1, "frontier writer")
         self.items = GroupWriter(self._put, self.executor, _COMMIT)
-        self.found = GroupWriter(self._discover, self.executor, 4 * _COMMIT)
+        self.found = GroupWriter(self._discover, self.executor, _COMMIT)
 
     def _put(self, items: list[Any]) -> list[Status]:
         """Store items of PutURLs: found ones first, so that what was found and fetched in one batch is both."""
@@ -417,14 +417,16 @@ class FrontierService:
     async def ListURLs(self, request: Any, context: Any) -> None:  # noqa: N802, ANN401
         """URLs by the order in which they were found."""
         frontier = await self._find(request.crawlID)
-        start, left = request.start, request.size or _SIZE
+        start, after, left = request.start, 0, request.size or _SIZE
         while frontier is not None and left > 0:
-            found = await self._read(partial(frontier.list_urls, start, min(left, _LIST), **_choice(request)))
+            found = await self._read(
+                partial(frontier.list_urls, start, min(left, _LIST), after=after, **_choice(request))
+            )
             for one in found:
                 await context.write(self._item(one, request.crawlID or DEFAULT))
             if len(found) < min(left, _LIST):
                 return
-            start, left = start + len(found), left - len(found)
+            start, after, left = 0, found[-1].page, left - len(found)
 
     async def CountURLs(self, request: Any, _context: Any) -> Any:  # noqa: N802, ANN401
         """The number of URLs."""
