@@ -98,7 +98,9 @@ def test_training_says_what_it_learned_and_leaves_a_card(trained):
     card = (folder / "card.md").read_text()
     assert f"{PAGES} pages of 2 sites" in card
     assert "`internal_links`" in card
-    assert sorted(file.name for file in folder.iterdir()) == ["card.md", "model.json", "model.npz", "priors.npz"]
+    assert sorted(file.name for file in folder.iterdir()) == [
+        "card.md", "classes.npz", "model.json", "model.npz", "priors.npz"
+    ]  # fmt: skip
 
 
 def test_it_can_learn_from_some_of_the_pages_and_still_say_what_it_expects_of_all(run, ws):

@@ -21,6 +21,7 @@ from recrawl.fetch.robots_cache import RobotsCache
 from recrawl.schedule.frontier.host_frontier import Frontier
 from recrawl.schedule.frontier.revisit_scheduler import RevisitScheduler
 from recrawl.schedule.policies.fixed_interval import FixedInterval, Uniform
+from recrawl.schedule.policies.historic_classes import ChangeClasses, historic_classes
 from recrawl.schedule.policies.valued import ValuedPolicy
 from recrawl.schedule.politeness.host_politeness import Politeness, PolitenessRules
 from recrawl.simulate.sites import lognormal_rates, tree_site
@@ -32,7 +33,22 @@ from recrawl_testweb.virtual_web_server import VirtualWebServer
 
 AGENT = "parity/1.0 (+https://example.org/)"
 START, HOURS = 1_790_000_000.0, 20
-POLICIES = {"valued": ValuedPolicy, "uniform": Uniform, "fixed": lambda: FixedInterval(2 * HOUR)}
+CLASSES = ChangeClasses.of(np.array([1.0, 2.0, 6.0]) * HOUR, window=[3, 2, 1])
+
+
+class PredictedClass:
+    """What a static classifier says of pages: the middle class, since ids of the store are not those of the web."""
+
+    def __call__(self, pages):
+        return np.ones(len(pages), np.int64)
+
+
+POLICIES = {
+    "valued": ValuedPolicy,
+    "uniform": Uniform,
+    "fixed": lambda: FixedInterval(2 * HOUR),
+    "classes": lambda: historic_classes(classes=CLASSES, first_class=PredictedClass()),
+}
 
 
 def busy_web(seed: int) -> VirtualWeb:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from recrawl.errors import InputError
+from recrawl.predict.class_tree import fit_tree, pessimism
 from recrawl.predict.static_features import Feature, FeatureGroup, FeatureTable, table_of
-from recrawl_lab.learners.class_learners import LEARNERS, cross_validated, fit_tree, pessimism, wrapper_selection
+from recrawl_lab.learners.class_learners import LEARNERS, cross_validated, wrapper_selection
 
 CLASSES = 3
 COLUMNS = (

@@ -273,13 +273,14 @@ class Archive:
             InputError: there is no page to plan for.
         """
         from recrawl.app.plan import coming, facts, look_ahead
-        from recrawl.app.predict.model_use import expected_changes, expected_links
+        from recrawl.app.predict.model_use import expected_changes, expected_links, first_classes
 
         now, place, store = moment_of(at), self._place, self._store
         expected = None if place is None else expected_changes(place, store, now)
         links = None if place is None else expected_links(place, store, now)
+        classes = None if place is None else first_classes(place, store, now)
         configuration = self._configured(budget)
-        outlook = look_ahead(store, configuration.settings, now, expected, links)
+        outlook = look_ahead(store, configuration.settings, now, expected, links, classes)
         found = coming(store, outlook, host, None)
         said = facts(found)
         about = self._provenance("plan", {"budget": budget, "host": host}, as_of=now, configuration=configuration)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -299,8 +300,9 @@ class CrawlRun:
 
     async def _crawl(self, store: Store, monitoring: Monitoring) -> RunOutcome:
         """Prepare the driver, put it into the list, and run it."""
-        from recrawl.app.predict.model_use import live_model
+        from recrawl.app.predict.model_use import first_classes, live_model
         from recrawl.app.workspace.page_additions import check_methods
+        from recrawl.app.workspace.policy_parameters import ignored_settings
         from recrawl.app.workspace.workspace_wiring import (
             LiveSettings,
             WorkspaceFits,
@@ -315,8 +317,11 @@ class CrawlRun:
 
         place, clock, start, tally = self._place, self._clock, self._start, self._tally
         await in_thread(partial(check_methods, store))
+        for sentence in ignored_settings(place.configuration):
+            self._show.say(sentence)
         said, live = place.configuration.settings, LiveSettings(place)
         model = await in_thread(partial(live_model, place, store))
+        classes = await in_thread(partial(first_classes, place, store))
         settings = crawl_settings_of(said, part_of=place.folder.resolve().name)
         settings = replace(settings, pace=replace(settings.pace, finish_within=FINISH_WITHIN))
         takers: list[StatsCollector] = []
@@ -342,6 +347,7 @@ class CrawlRun:
                         host_limits_of(store, live.politeness),
                         model,
                         None if model is None else model.links,
+                        classes,
                     ),
                     clock=clock,
                     store=store,
@@ -598,10 +604,12 @@ async def _counted_due(place: Workspace, clock: RealClock) -> tuple[int | None, 
 def _watched(
     place: Workspace, model: LiveModel | None, watching: ExitStack, say: Callable[[str], None]
 ) -> Callable[[float], None]:
-    """A periodic task that keeps the trained model current until the stack is closed, if there is a model."""
+    """A periodic task that has a model trained, and keeps it current, until the stack is closed."""
     from recrawl.app.predict.model_use import CHECK_EVERY, ModelWatch
 
-    if model is None or place.configuration.settings.predict.retrain <= 0:
+    settings = place.configuration.settings.predict
+    wanted = settings.model and (settings.train_from > 0 or (model is not None and settings.retrain > 0))
+    if not wanted or find_spec("sklearn") is None:
         return lambda _now: None
     watch = watching.enter_context(ModelWatch(place, model, say))
     return together(every(CHECK_EVERY, watch.check), every(1.0, watch.follow_store))

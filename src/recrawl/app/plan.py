@@ -42,6 +42,7 @@ from recrawl.schedule.price.due_times import VisitDemand
 from recrawl.time import DAY, format_duration
 
 if TYPE_CHECKING:
+    from recrawl.app.predict.class_models import FirstClasses
     from recrawl.app.rates.belief_table import BeliefTable, Expected, LinkBeliefs
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.store.base import HistoryStore, PageTable, Store
@@ -155,16 +156,18 @@ class PlanOutlook:
         return HostVisitLimits(self.host, 1.0 / np.maximum(self.hosts.pause + self.hosts.times.mean(), 1e-9))
 
 
-def look_ahead(
+def look_ahead(  # noqa: PLR0913, PLR0917 - a store, a moment, and what a model says
     store: Store,
     settings: Settings,
     now: float,
     expected: Expected | None = None,
     links: LinkBeliefs | None = None,
+    classes: FirstClasses | None = None,
 ) -> PlanOutlook:
     """Learn from visits and signals up to ``now`` as the crawler would; fit its policy. O(visits + pages · steps).
 
-    ``expected`` and ``links`` are the predictions of the model for changes and new links of pages without history.
+    ``expected``, ``links`` and ``classes`` are the predictions of the model for changes, new links and the first class
+    of pages without history.
     """
     everything, visits = store.pages(), as_known_at(store.visits(), now).sorted()
     # A later import may hold earlier visits: the page was known then.
@@ -177,7 +180,7 @@ def look_ahead(
         )
     visits = visits.take(np.isin(visits.page, pages.id))
     limits = host_limits_of(store, lambda: politeness_of(settings.politeness))
-    policy = policy_of(settings.schedule, store.urls, limits, expected, links)
+    policy = policy_of(settings.schedule, store.urls, limits, expected, links, classes)
     scheduler = RevisitScheduler(
         policy, budget=settings.schedule.budget / DAY, retry=Retry.beginning(settings.politeness.retry)
     )
@@ -592,12 +595,13 @@ def due_pages(place: Workspace, store: Store, period: ExportPeriod) -> tuple[Int
     """
     import numpy as np
 
-    from recrawl.app.predict.model_use import expected_changes, expected_links
+    from recrawl.app.predict.model_use import expected_changes, expected_links, first_classes
     from recrawl.crawl.control.runtime_limits import limits
 
     settings = place.limited(limits(store.controls())).configuration.settings
     now = period.start
-    outlook = look_ahead(store, settings, now, expected_changes(place, store, now), expected_links(place, store, now))
+    expected, links = expected_changes(place, store, now), expected_links(place, store, now)
+    outlook = look_ahead(store, settings, now, expected, links, first_classes(place, store, now))
     due = np.flatnonzero(outlook.due < now + period.length)
     due = due[np.lexsort((outlook.pages.id[due], outlook.due[due]))]
     affordable = int(np.searchsorted(np.cumsum(outlook.pages.cost[due]), outlook.budget * period.length, "right"))

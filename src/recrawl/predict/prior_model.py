@@ -264,6 +264,22 @@ class ModelScore:
 
 
 @dataclass(frozen=True, slots=True)
+class ClassScore:
+    """Classes of change, and how well trees predict the class of a page at first sight."""
+
+    intervals: tuple[float, ...]
+    """Of the classes, seconds, ascending."""
+    pages: tuple[int, ...]
+    """Training pages in each class."""
+    wrong: float
+    """Share of pages put into a wrong class by trees that were trained without them."""
+    commonest: float
+    """The same if every page is put into the most common class."""
+    chance: float
+    """The same if the class is drawn by chance."""
+
+
+@dataclass(frozen=True, slots=True)
 class ModelCard:
     """Everything about a model but the model."""
 
@@ -289,6 +305,8 @@ class ModelCard:
     """Of recrawl and the libraries it was trained with."""
     scores: tuple[ModelScore, ...] = ()
     format: int = FORMAT
+    classes: ClassScore | None = None
+    """Of the static classifier; ``None`` if all pages have the same rate, or an older version trained the model."""
 
     @property
     def pages_in_words(self) -> str:
@@ -318,7 +336,11 @@ class ModelCard:
             scores = tuple(
                 ModelScore(**{part.name: one[part.name] for part in fields(ModelScore)}) for one in said["scores"]
             )
-            given = {part.name: said[part.name] for part in fields(cls) if part.name != "scores"}
+            given = {part.name: said[part.name] for part in fields(cls) if part.name not in {"scores", "classes"}}
+            if told := said.get("classes"):
+                every, pages = tuple(map(float, told["intervals"])), tuple(map(int, told["pages"]))
+                shares = (float(told[name]) for name in ("wrong", "commonest", "chance"))
+                given["classes"] = ClassScore(every, pages, *shares)
             given |= {name: tuple(given[name]) for name in ("features", "events")}
             return cls(**given, scores=scores)
         except (ValueError, KeyError, TypeError) as error:
@@ -354,6 +376,7 @@ def model_card(note: ModelCard) -> str:
         "first ten, each using the ones before; and for the model alone, without history.",
         "Calibration: expected changes per observed change; 1 is right.",
         "",
+        *class_lines(note.classes),
         "## What it is not for",
         "",
         "The model applies to pages like those it was trained on. On other kinds of sites its intervals are wide. It",
@@ -363,6 +386,21 @@ def model_card(note: ModelCard) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def class_lines(score: ClassScore | None) -> list[str]:
+    """The classes of a model as lines of Markdown."""
+    if score is None:
+        return []
+    every = ", ".join(f"{format_duration(one)} ({pages:,} pages)" for one, pages in zip(score.intervals, score.pages,
+                      strict=True))  # fmt: skip
+    return [
+        "## Classes of change",
+        "",
+        f"Intervals: {every}. The trees put {score.wrong:.1%} of the pages into a wrong class; the most",
+        f"common class for all is wrong for {score.commonest:.1%}, one drawn by chance for {score.chance:.1%}.",
+        "",
+    ]
 
 
 def score_table(scores: tuple[ModelScore, ...]) -> list[str]:

@@ -26,10 +26,10 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from recrawl.errors import require
 from recrawl.model import BoolArray, FloatArray, IntArray
+from recrawl.predict.class_tree import MOST_CODES, learn_tree, name_codes
 from recrawl.predict.static_features import FeatureTable
 
 _FINEST = 1.0 / 6.0
@@ -120,110 +120,6 @@ def _shares(values: FloatArray, label: IntArray, classes: int) -> _Shares:
     return _Shares(seen, np.concatenate([share, np.zeros((1, classes))]))
 
 
-CONFIDENCE = 0.25
-"""Of the interval, one-sided; the usual choice. Less prunes more."""
-_WORTH = 0.1
-"""Errors that a branch must save to stay."""
-
-
-@dataclass(frozen=True, slots=True)
-class PrunedTree:
-    """A tree that was fitted and cut back. Immutable."""
-
-    _grown: Any
-    _node_of_leaf: IntArray
-    """The node that answers for each leaf of the grown tree: itself, or the branch cut above it."""
-    _chances: FloatArray
-    """Of the classes at each node."""
-    leaves: int
-    """After pruning."""
-
-    def chances(self, values: npt.NDArray[np.float32]) -> FloatArray:
-        """The probability of each class, one row per page; Laplace's rule keeps any from being 0. O(n · depth)."""
-        return np.asarray(self._chances[self._node_of_leaf[self._grown.apply(values)]])
-
-
-def fit_tree(  # noqa: PLR0913 - what is known, and three choices with defaults
-    values: npt.NDArray[np.float32],
-    label: IntArray,
-    classes: int,
-    *,
-    confidence: float = CONFIDENCE,
-    prune: bool = True,
-    seed: int = 0,
-) -> PrunedTree:
-    """Grow a tree on pages of known class, 0 … classes − 1, and cut it back. NaN is a value of its own.
-
-    O(n log n) for each feature, and O(nodes) for the pruning.
-
-    >>> rng = np.random.default_rng(1)
-    >>> values = rng.random((400, 3), dtype=np.float32)
-    >>> noisy = (values[:, 1] > 0.5) ^ (rng.random(400) < 0.1)
-    >>> whole = fit_tree(values, noisy.astype(np.int64), 2, prune=False)
-    >>> pruned = fit_tree(values, noisy.astype(np.int64), 2)
-    >>> whole.leaves > 20, pruned.leaves < 10
-    (True, True)
-    """
-    tree = require("sklearn.tree", "predict")
-    grown = tree.DecisionTreeClassifier(criterion="entropy", min_samples_leaf=2, random_state=seed).fit(values, label)
-    inside = grown.tree_
-    counts = np.zeros((inside.node_count, classes))
-    counts[:, grown.classes_] = inside.value[:, 0, :] * inside.n_node_samples[:, None]
-    home = np.arange(inside.node_count)
-    if prune:
-        home = _cut(inside.children_left, inside.children_right, counts, confidence)
-    chances = (counts + 1.0) / (counts.sum(axis=1, keepdims=True) + classes)
-    leaf = inside.children_left < 0
-    return PrunedTree(grown, home, chances, len(np.unique(home[leaf])))
-
-
-def _cut(left: IntArray, right: IntArray, counts: FloatArray, confidence: float) -> IntArray:
-    """The node that answers for each node: the topmost branch above it that became a leaf, else itself."""
-    size = counts.sum(axis=1)
-    wrong = size - counts.max(axis=1)
-    as_leaf = wrong + pessimism(size, wrong, confidence)
-    best = as_leaf.copy()
-    is_cut = np.zeros(len(size), dtype=np.bool_)
-    for node in range(len(size) - 1, -1, -1):  # children come behind their parents
-        if left[node] >= 0:
-            branch = best[left[node]] + best[right[node]]
-            is_cut[node] = as_leaf[node] <= branch + _WORTH
-            best[node] = as_leaf[node] if is_cut[node] else branch
-    home = np.arange(len(size))
-    for node in range(len(size)):
-        if left[node] >= 0 and (is_cut[node] or home[node] != node):
-            home[[left[node], right[node]]] = home[node]
-    return home
-
-
-def pessimism(size: FloatArray, wrong: FloatArray, confidence: float) -> FloatArray:
-    """Errors to add to those seen among ``size`` pages, so that more are unlikely.
-
-    Without any error the bound is exact; with one or more it is Wilson's with a correction for continuity, and between
-    the two it is interpolated, as C4.5 does.
-
-    >>> pessimism(np.array([6.0, 16.0]), np.array([0.0, 1.0]), 0.25).round(2).tolist()
-    [1.24, 1.48]
-    """
-    none = size * (1.0 - confidence ** (1.0 / size))
-    one = _wilson(size, np.maximum(wrong, 1.0), confidence)
-    return np.where(wrong < 1.0, none + wrong * (one - none), one)
-
-
-def _wilson(size: FloatArray, wrong: FloatArray, confidence: float) -> FloatArray:
-    z = stats.norm.ppf(1.0 - confidence)
-    share = np.minimum((wrong + 0.5) / size, 1.0)
-    spread = z * np.sqrt(share / size - share**2 / size + z**2 / (4.0 * size**2))
-    upper = (share + z**2 / (2.0 * size) + spread) / (1.0 + z**2 / size)
-    return np.where(wrong + 0.5 >= size, np.maximum(size - wrong, 0.0), upper * size - wrong)
-
-
-_MOST_CODES = 256
-"""Names of a column, the unknown one included (:data:`recrawl.predict.static_features.BUCKETS` and two)."""
-_SELDOM = 10
-"""Names that fewer training pages have are treated like those that none has."""
-
-
 class ClassModel(Protocol):
     """A learner that has learned. It reads tables of the schema it was trained on, and refuses others."""
 
@@ -234,55 +130,6 @@ class ClassModel(Protocol):
 
 Learner = Callable[[FeatureTable, IntArray, int], ClassModel]
 """From pages, their classes and the number of classes to a model. The classes are 0 … classes − 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class TreeModel:
-    """A C4.5-like tree."""
-
-    schema: str
-    tree: PrunedTree
-    names: Mapping[int, FloatArray]
-    """For each column of names, the mean class of each code; the first is that of pages without a name."""
-
-    def chances(self, table: FeatureTable) -> FloatArray:
-        """The chances in the leaf of each page."""
-        return self.tree.chances(_ranked(table.fitting(self.schema).values, self.names))
-
-
-def learn_tree(table: FeatureTable, label: IntArray, classes: int, *, prune: bool = True) -> TreeModel:
-    """Grow a tree, and prune it by default."""
-    names = {
-        place: _mean_class(table.values[:, place], label)
-        for place, column in enumerate(table.columns)
-        if column.categorical
-    }
-    return TreeModel(table.schema, fit_tree(_ranked(table.values, names), label, classes, prune=prune), names)
-
-
-def _mean_class(names: npt.NDArray[np.float32], label: IntArray) -> FloatArray:
-    """The mean class of each name; that of all for a name that few pages have.
-
-    Such a name would give away the classes of these very pages, and the tree would learn nothing but names.
-    """
-    code = _codes(names)
-    size = np.bincount(code, minlength=_MOST_CODES)
-    total = np.bincount(code, weights=label.astype(np.float64), minlength=_MOST_CODES)
-    everywhere = label.mean() if len(label) else 0.0
-    return np.asarray(np.where(size < _SELDOM, everywhere, total / np.maximum(size, 1)))
-
-
-def _ranked(values: npt.NDArray[np.float32], names: Mapping[int, FloatArray]) -> npt.NDArray[np.float32]:
-    ranked = values.copy()
-    for place, mean in names.items():
-        ranked[:, place] = mean[_codes(values[:, place])]
-    return ranked
-
-
-def _codes(names: npt.NDArray[np.float32]) -> IntArray:
-    """Whole numbers from 1 up for names, 0 for none; below :data:`_MOST_CODES`."""
-    code = np.where(np.isnan(names) | (names < 0), 0, names + 1).astype(np.int64)
-    return np.minimum(code, _MOST_CODES - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,9 +168,9 @@ def _spots(
     from scipy import sparse
 
     numbers = (np.where(np.isnan(values), typical, values)[:, ~named] - low) / span
-    codes = _codes(values[:, named]) + _MOST_CODES * np.arange(named.sum())
+    codes = name_codes(values[:, named]) + MOST_CODES * np.arange(named.sum())
     row = np.repeat(np.arange(len(values)), codes.shape[1])
-    shape = (len(values), _MOST_CODES * int(named.sum()))
+    shape = (len(values), MOST_CODES * int(named.sum()))
     marks = sparse.csr_array((np.full(codes.size, np.sqrt(0.5)), (row, codes.ravel())), shape=shape)
     return sparse.hstack([sparse.csr_array(numbers), marks], format="csr")
 

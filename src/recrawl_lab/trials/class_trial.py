@@ -21,6 +21,7 @@ import numpy as np
 
 from recrawl.model import FloatArray, IntArray, Pages
 from recrawl.predict import related_pages
+from recrawl.predict.class_tree import TreeModel, learn_tree
 from recrawl.predict.related_pages import SiblingClasses, UrlClusters
 from recrawl.predict.static_features import FeatureTable, table_of, url_columns
 from recrawl.schedule.policies.by_interval import ByInterval
@@ -38,7 +39,7 @@ from recrawl.simulate.policy_benchmark import BenchmarkRules, compete
 from recrawl.simulate.sampling import Collection, PageTruth
 from recrawl.simulate.virtual_web import EventTimes
 from recrawl.time import DAY
-from recrawl_lab.learners.class_learners import LEARNERS, TreeModel, learn_tree, wrapper_selection
+from recrawl_lab.learners.class_learners import LEARNERS, wrapper_selection
 from recrawl_lab.trials.rate_training import known_only
 
 FeaturesAt: TypeAlias = Callable[[IntArray, FloatArray], FeatureTable]

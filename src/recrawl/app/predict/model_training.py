@@ -6,7 +6,7 @@ The training data are the histories of a workspace or of a recorded data set.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from recrawl.estimate.posterior.gamma_posterior import fit_prior
 from recrawl.model import Histories, IntArray, Verdict, Visits
 from recrawl.predict.feature_extraction import ObservationCounts, first_sight, site_ids
 from recrawl.predict.prior_model import CHANGES, LINK_EVENTS, STEPS, event_counts, train_model
-from recrawl.predict.prior_scores import TrainingPages, evaluate_splits
+from recrawl.predict.prior_scores import ModelFit, TrainingPages, evaluate_splits
 from recrawl.time import DAY
 
 if TYPE_CHECKING:
@@ -167,28 +167,46 @@ MOST = 10_000
 """Default maximum of training pages. Training takes a minute or two; more pages help little."""
 
 
-def trained(name: str, taught: TrainingMaterial, seed: int, *, most: int = MOST, judged: bool = True) -> StoredModel:
+def trained(  # noqa: PLR0913 - what to learn from, and how
+    name: str,
+    taught: TrainingMaterial,
+    seed: int,
+    *,
+    most: int = MOST,
+    judged: bool = True,
+    classes: FloatArray | None = None,
+) -> StoredModel:
     """A trained model, with its scores on pages kept from training if requested.
+
+    ``classes`` are the intervals of the classes of change, seconds, if they are not to be found by clustering.
 
     At most ``most`` pages are used, chosen at random; 0 for all.
     """
+    from recrawl.app.predict.class_models import StoredClasses, train_classes
     from recrawl.app.predict.stored_models import StoredModel, known_priors, note_of
     from recrawl.app.progress import bar
 
     training_pages = some_of(taught, most, seed)
     counts = training_pages.counts()
+    everyone = fit_prior(training_pages.histories)
     with bar("training", STEPS * len(counts) + (_SPLITS if judged else 0)) as advance:
         model = train_model(
             training_pages.table,
             counts,
             training_pages.site,
             seed=seed,
-            everyone=fit_prior(training_pages.histories),
+            everyone=everyone,
             progress=advance,
         )
+        classified = train_classes(training_pages, everyone, np.random.default_rng(seed), classes)
         scores = evaluate_splits(training_pages, seed=seed, progress=advance) if judged else ()
     note = note_of(name, model, training_pages, taught, seed, scores)
-    return StoredModel(model, note, known_priors(model, taught))
+    known = known_priors(model, taught)
+    if classified is None:
+        return StoredModel(model, note, known)
+    tree, score = classified
+    of_known = tree.classes(taught.training_pages.table)[: len(known.page)]
+    return StoredModel(model, replace(note, classes=score), known, StoredClasses(tree, of_known))
 
 
 def some_of(taught: TrainingMaterial, most: int, seed: int) -> TrainingPages:
@@ -221,10 +239,18 @@ def drifts_of(place: Workspace, store: HistoryStore, kept: StoredModel) -> dict[
     return {event: ModelDrift(one, bound, event) for event, one in told.items()}
 
 
+def class_intervals(place: Workspace) -> FloatArray | None:
+    """The intervals of the classes of change that the settings give, seconds; ``None`` if they are to be learned."""
+    from recrawl.app.workspace.settings import DEFAULT
+    from recrawl.time import parse_duration
+
+    text = place.configuration.settings.schedule.classes
+    return None if text == DEFAULT else np.array([parse_duration(one) for one in text.split()])
+
+
 def retrained(place: Workspace, store: Store) -> Path | None:
-    """Train the model of the settings again if it has lost its calibration; returns its folder in that case."""
-    from recrawl.app.predict.stored_models import has_model, load_model, save_model
-    from recrawl.predict.prior_scores import ModelFit
+    """Train the model of the settings again if it no longer fits; returns its folder in that case."""
+    from recrawl.app.predict.stored_models import has_model, load_model
 
     name = place.configuration.settings.predict.model
     if not has_model(place.folder, name) or place.configuration.settings.predict.retrain <= 0:
@@ -232,4 +258,48 @@ def retrained(place: Workspace, store: Store) -> Path | None:
     kept = load_model(place.folder, name, store.urls)
     if all(one.fit is not ModelFit.LOST for one in drifts_of(place, store, kept).values()):
         return None
-    return save_model(place.folder, trained(name, material(place, store, None), kept.note.seed))
+    return _train_again(place, store, kept.note.seed)
+
+
+def _train_again(place: Workspace, store: Store, seed: int) -> Path:
+    from recrawl.app.predict.stored_models import save_model
+
+    name = place.configuration.settings.predict.model
+    return save_model(place.folder, trained(name, material(place, store, None), seed, classes=class_intervals(place)))
+
+
+_GROWN = 4
+"""Times as many pages as a model learned from, from which it is trained again."""
+
+
+def renewed(place: Workspace, store: Store) -> str:
+    """Train the first model if there are observations enough, or a better one; says what was done, or nothing.
+
+    Only one process of a workspace trains at a time: another one does nothing.
+    """
+    from recrawl.app.predict.stored_models import has_model, load_model, models_folder
+    from recrawl.formats.atomic_files import lock
+
+    settings = place.configuration.settings.predict
+    folder = models_folder(place.folder)
+    folder.mkdir(exist_ok=True)
+    with (folder / ".training").open("ab") as file:
+        if not settings.model or not lock(file):
+            return ""
+        first = not has_model(place.folder, settings.model)
+        if not first and retrained(place, store) is not None:
+            return "The model no longer fitted newer pages and was trained again."
+        if not settings.train_from:
+            return ""
+        kept = None if first else load_model(place.folder, settings.model, store.urls)
+        before = 0 if kept is None else kept.note.out_of
+        if kept is not None and (kept.note.source != "workspace" or kept.note.pages < before):
+            return ""  # it is of other data, or learned from a sample: more pages help little
+        pages = int((store.histories().counts() > 0).sum())
+        if pages < max(settings.train_from, FEWEST, _GROWN * before):
+            return ""
+        _train_again(place, store, 1 if kept is None else kept.note.seed)
+        return (
+            f"The {'first ' if first else ''}model of changes was trained{'' if first else ' again'}, "
+            f"from {counted(pages, 'page')}."
+        )

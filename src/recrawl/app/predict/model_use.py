@@ -5,27 +5,35 @@ A running crawl monitors its model for drift and replaces it after a new trainin
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+import threading
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from recrawl.crawl.worker.event_loop import submit
-from recrawl.errors import RecrawlError
+from recrawl.errors import RecrawlError, counted
 from recrawl.estimate.posterior.gamma_posterior import UNKNOWN_RATE
 from recrawl.model import FloatArray, IntArray
-from recrawl.time import HOUR
+from recrawl.time import HOUR, to_iso
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
+    from recrawl.app.predict.class_models import FirstClasses
     from recrawl.app.predict.stored_models import ModelPriors, StoredModel
     from recrawl.app.rates.belief_table import Expected, LinkBeliefs
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.model import GammaBelief
+    from recrawl.predict.prior_model import ModelCard
     from recrawl.store.base import HistoryStore, PageTable
 
 
@@ -67,6 +75,34 @@ def expected_links(place: Workspace, store: PageTable, at: float | None = None) 
 
     said = {kind: _priors(place, store, event, at) for kind, event in LINK_EVENTS.items()}
     return {kind: one for kind, one in said.items() if one is not None}
+
+
+def first_classes(place: Workspace, store: PageTable, at: float | None = None) -> FirstClasses | None:
+    """The class of change that each page starts in, if the policy has classes; ``None`` if no model tells.
+
+    Nor does a model tell of a moment ``at`` before it was trained.
+    """
+    from recrawl.app.workspace.policy_parameters import CLASSES
+
+    settings = place.configuration.settings
+    if settings.schedule.policy not in CLASSES:
+        return None
+    from recrawl.app.predict.class_models import FirstClasses
+    from recrawl.app.predict.stored_models import has_model, load_model
+
+    if not has_model(place.folder, settings.predict.model):
+        return None
+    kept = load_model(place.folder, settings.predict.model, store.urls)
+    later = at is not None and kept.note.source == "workspace" and at < kept.note.until
+    return None if later or kept.classes is None else FirstClasses(kept.classes, kept.known.page, store.urls)
+
+
+def model_version(place: Workspace) -> float | None:
+    """When the model of the workspace was last written; ``None`` if there is none."""
+    from recrawl.app.predict.stored_models import has_model, trained_at
+
+    name = place.configuration.settings.predict.model
+    return trained_at(place.folder, name) if has_model(place.folder, name) else None
 
 
 def model_name(place: Workspace, name: str | None) -> str:
@@ -111,6 +147,85 @@ def model_facts(place: Workspace, store: HistoryStore) -> ModelFacts | None:
     return ModelFacts(kept.note.name, kept.note.until, kept.note.pages, drift.fit.value, drift.sentence())
 
 
+@dataclass(frozen=True, slots=True)
+class ModelStatus:
+    """Which model is in use, and how good it is."""
+
+    name: str
+    folder: Path
+    note: ModelCard | None
+    """``None`` if there is no model of this name."""
+    is_used: bool
+    """Whether runs of the workspace use it."""
+    policy: str
+    starts_pages: bool
+    """Whether the policy starts pages in classes that it predicts."""
+    fit: str
+    """``good``, ``lost``, ``unjudged``, or empty without a model."""
+    said: str
+    """The same in words; without a model, when a run trains the first one."""
+
+    def rows(self) -> list[tuple[str, str]]:
+        """For people."""
+        rows = [("model", f"{self.name}, {'in use' if self.is_used else 'not in use'}" if self.note else "none yet")]
+        if self.note is not None:
+            note = self.note
+            sites = counted(note.sites, "site")
+            rows += [
+                ("folder", str(self.folder)),
+                ("trained", f"with visits up to {to_iso(note.until)} ({note.source}, seed {note.seed})"),
+                ("learned from", f"{note.pages_in_words} of {sites}, {counted(note.observations, 'observation')}"),
+                ("predicts", ", ".join(note.events) + (", classes" if note.classes else "")),
+            ]
+            use = "prior of rates until pages have a history"
+            if self.starts_pages:
+                use = "pages start in the class that it predicts"
+            rows.append(("policy", f"{self.policy}: {use if self.is_used else 'does not use it'}"))
+        rows.append(("since then" if self.note else "training", self.said))
+        return rows
+
+    def facts(self) -> dict[str, object]:
+        """For programs."""
+        note = None if self.note is None else json.loads(self.note.to_json())
+        return {
+            "name": self.name, "in_use": self.is_used, "policy": self.policy, "starts_pages": self.starts_pages,
+            "fit": self.fit or None, "said": self.said, "model": note,
+        }  # fmt: skip
+
+
+def model_status(place: Workspace, store: HistoryStore, name: str) -> ModelStatus:
+    """The state of the model of this name.
+
+    Raises:
+        InputError: the model is damaged, or was trained on other features.
+    """
+    from recrawl.app.predict.model_training import FEWEST, drifts_of
+    from recrawl.app.predict.stored_models import has_model, load_model, models_folder
+    from recrawl.app.workspace.policy_parameters import CLASSES
+    from recrawl.predict.prior_scores import worst
+
+    settings = place.configuration.settings
+    policy, used = settings.schedule.policy, settings.predict.model == name
+    folder = models_folder(place.folder) / name
+    if not has_model(place.folder, name):
+        pages = int((store.histories().counts() > 0).sum())
+        least = max(settings.predict.train_from, FEWEST)
+        said = (
+            f"{counted(pages, 'page')} with two or more observations; a run trains the first model from {least:,} on."
+        )
+        if not (settings.predict.train_from and used):
+            said = "Runs train no model: predict.train_from is 0." if used else "Runs use another name: predict.model."
+        elif find_spec("sklearn") is None:
+            said = "Runs train no model: scikit-learn is not installed (pip install 'recrawl[predict]')."
+        return ModelStatus(name, folder, None, used, policy, starts_pages=False, fit="", said=said)
+    kept = load_model(place.folder, name, store.urls)
+    drift = worst(drifts_of(place, store, kept).values())
+    starts = used and policy in CLASSES and kept.classes is not None
+    return ModelStatus(
+        name, folder, kept.note, used, policy, starts_pages=starts, fit=drift.fit.value, said=drift.sentence()
+    )
+
+
 def _priors(place: Workspace, store: PageTable, event: str, at: float | None) -> ModelPriors | None:
     name = place.configuration.settings.predict.model
     if not (name and (place.folder / "models" / name).is_dir()):
@@ -124,7 +239,7 @@ def _priors(place: Workspace, store: PageTable, event: str, at: float | None) ->
     return None if later or event not in kept.model.events else ModelPriors(kept, event, store.urls)
 
 
-CHECK_EVERY = 6 * HOUR
+CHECK_EVERY = HOUR
 """Seconds between two checks of the model."""
 
 
@@ -185,28 +300,34 @@ class LiveModel:
 
 
 class ModelWatch:
-    """Checks periodically whether the model still fits, and trains it again during the crawl if not.
+    """Checks now and then whether there is a model and whether it still fits, and has one trained during the crawl.
 
-    Training runs in a thread with its own store connection: it takes minutes and must not delay visits.
+    That is done in a subprocess with a low priority and its own store connection, since it takes minutes and much
+    memory. It ends with its parent. Fit processes use the new model from their next fit on.
     """
 
-    def __init__(self, place: Workspace, model: LiveModel, tell: Callable[[str], None]) -> None:
+    def __init__(self, place: Workspace, model: LiveModel | None, tell: Callable[[str], None]) -> None:
         """``tell`` receives a sentence about what happened."""
         self._place = place
         self._model = model
         self._tell = tell
-        self._work: Future[Path | None] | None = None
+        self._work: Future[tuple[str, StoredModel | None]] | None = None
+        self._child: subprocess.Popen[bytes] | None = None
+        self._closed = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Do not wait for a running training: it may take minutes."""
+        """End a running training: it may take minutes, and the next run starts it again."""
+        self._closed = True
+        if self._child is not None:
+            self._child.kill()
 
     def check(self) -> None:
         """Start a check of the model, unless one is running."""
         if self._work is None:
-            self._work = submit(self._observation)
+            self._work = submit(self._renew)
 
     def follow_store(self) -> None:
         """Take over what has come of it."""
@@ -214,18 +335,75 @@ class ModelWatch:
             return
         work, self._work = self._work, None
         try:
-            folder = work.result()
+            said, kept = work.result()
         except RecrawlError as error:
             self._tell(f"The model could not be updated: {error}")
             return
-        if folder is not None:
-            from recrawl.app.predict.stored_models import load_model
+        if kept is not None and self._model is not None:
+            self._model.take_over(kept)
+        if said:
+            self._tell(said)
 
-            self._model.take_over(load_model(self._place.folder, folder.name))
-            self._tell("The model no longer fitted newer pages and was trained again.")
+    def _renew(self) -> tuple[str, StoredModel | None]:
+        """Run the subprocess, if there may be something to do. In a thread, which only waits."""
+        from recrawl.app.predict.stored_models import load_model
 
-    def _observation(self) -> Path | None:
-        from recrawl.app.predict.model_training import retrained
+        if not self._may_be_due():
+            return "", None
+        task = json.dumps([str(self._place.folder), dict(self._place.flags)])
+        with subprocess.Popen(  # noqa: S603 - this program
+            [sys.executable, "-c", _TRAIN, task], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, start_new_session=True,
+        ) as self._child:  # fmt: skip
+            if self._closed:
+                self._child.kill()
+            said = self._child.stdout.read().decode() if self._child.stdout is not None else ""
+        code, self._child = self._child.returncode, None
+        if self._closed:
+            return "", None
+        kind, _, text = said.partition(" ")
+        if code or kind not in {_DONE, _FAILED}:
+            raise RecrawlError(f"the process that trains it ended with {code}.", "Run recrawl predict train.")
+        if kind == _FAILED:
+            raise RecrawlError(text, "Run recrawl predict train.")
+        return (text, load_model(self._place.folder, self._place.configuration.settings.predict.model)) if text else (
+            "", None
+        )  # fmt: skip
 
+    def _may_be_due(self) -> bool:
+        """Whether a subprocess is worth its start: there is a model, or there are visits enough for one."""
+        if model_version(self._place) is not None:
+            return True
+        least = 2 * self._place.configuration.settings.predict.train_from
         with self._place.open_store() as store:
-            return retrained(self._place, store)
+            return store.counts(0.0).visits >= least > 0
+
+
+_TRAIN = "from recrawl.app.predict.model_use import train_beside; train_beside()"
+_DONE, _FAILED = "done", "failed"
+_NICE = 10
+
+
+def train_beside() -> None:
+    """Run as the subprocess of a :class:`ModelWatch`: its argument names the workspace, its output says what it did."""
+    from recrawl.app.predict.model_training import renewed
+    from recrawl.app.workspace.workspace import open_workspace
+
+    folder, flags = json.loads(sys.argv[1])
+    threading.Thread(target=_end_with_parent, daemon=True, name="parent").start()
+    os.nice(_NICE)
+    try:
+        place = open_workspace(Path(folder), flags)
+        with place.open_store() as store:
+            answer = f"{_DONE} {renewed(place, store)}"
+    except RecrawlError as error:
+        answer = f"{_FAILED} {error}"
+    sys.stdout.write(answer)
+    sys.stdout.flush()
+
+
+def _end_with_parent() -> None:
+    """The standard input is open as long as the parent lives. Its buffer would be locked when the process ends."""
+    while os.read(0, 1):
+        pass
+    os._exit(1)

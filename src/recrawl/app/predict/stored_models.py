@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ import numpy as np
 
 from recrawl import __version__
 from recrawl.app.display import command_in
+from recrawl.app.predict.class_models import StoredClasses, classes_bytes, read_classes
 from recrawl.app.predict.model_training import sights
 from recrawl.app.rates.rates_table import in_words
 from recrawl.errors import ConfigError, InputError
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 
 MODEL, NOTE, CARD, PRIORS = "model.npz", "model.json", "card.md", "priors.npz"
+CLASSES = "classes.npz"
 USUAL = "default"
 """The default name of a model."""
 _LIBRARIES = ("numpy", "scikit-learn")
@@ -89,6 +91,7 @@ class StoredModel:
     model: PriorModel
     note: ModelCard
     known: KnownPriors
+    classes: StoredClasses | None = None
 
 
 def models_folder(workspace: Path) -> Path:
@@ -123,12 +126,19 @@ def load_model(workspace: Path, name: str, urls: Callable[[IntArray], Sequence[s
         note = ModelCard.from_json((folder / NOTE).read_text(encoding="utf-8"))
         model = read_model((folder / MODEL).read_bytes())
         known = _read_priors(folder / PRIORS)
+        classes = read_classes((folder / CLASSES).read_bytes()) if note.classes is not None else None
     except OSError as error:
         raise InputError(f"The model {name!r} cannot be read: {error.strerror}.", "Train it again.") from error
-    first_sight(np.empty(0, np.int64), ()).fitting(model.schema)
+    empty = first_sight(np.empty(0, np.int64), ()).fitting(model.schema)
+    if classes is not None:
+        if len(classes.known) != len(known.page):
+            raise InputError(f"{CLASSES} of the model is damaged.", "Train it again.")
+        empty.fitting(classes.model.seen.schema)
+        when_found(empty).fitting(classes.model.found.schema)
     if urls is not None and not known.are_of(urls):
         known = known.none()
-    return StoredModel(model, note, known)
+        classes = None if classes is None else replace(classes, known=classes.known[:0])
+    return StoredModel(model, note, known, classes)
 
 
 def save_model(workspace: Path, kept: StoredModel) -> Path:
@@ -142,6 +152,7 @@ def save_model(workspace: Path, kept: StoredModel) -> Path:
     contents = {
         MODEL: model_bytes(kept.model),
         PRIORS: priors.getvalue(),
+        **({} if kept.classes is None else {CLASSES: classes_bytes(kept.classes)}),
         CARD: model_card(kept.note).encode(),
         NOTE: kept.note.to_json().encode(),
     }

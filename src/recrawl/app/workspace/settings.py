@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from recrawl import __version__
@@ -137,6 +138,62 @@ def _read_keep(raw: object) -> Value:
 
 
 KEEP = SettingKind("duration | always", _read_keep, str)
+
+
+DEFAULT = "default"
+"""The value of a parameter of a policy that is what its source gives."""
+
+
+def or_default(kind: SettingKind) -> SettingKind:
+    """A value of a kind, kept as it is written, or the word ``default``."""
+
+    def read(raw: object) -> Value:
+        return DEFAULT if raw == DEFAULT else kind.write(kind.read(raw))
+
+    return SettingKind(f"{kind.name} | {DEFAULT}", read, str)
+
+
+def _read_theta(raw: object) -> Value:
+    number = float(_read_number(raw))
+    if number >= 1:
+        raise ConfigError(f"{raw!r} is no probability to wait for.", "Write a number from 0 to below 1, like 0.7.")
+    return number
+
+
+def _read_history(raw: object) -> Value:
+    seconds = float(_read_duration(raw))
+    if seconds <= 0:
+        raise ConfigError(f"{raw!r} is not above 0.", "Write for example 7d.")
+    return seconds
+
+
+def _read_intervals(raw: object) -> Value:
+    """Durations, ascending.
+
+    >>> _read_intervals("24h 3d 31d")
+    '1d 3d 31d'
+    """
+    seconds = [float(_read_history(one)) for one in str(raw).split()]
+    if len(seconds) < _TWO_CLASSES or any(low >= high for low, high in pairwise(seconds)):
+        raise ConfigError(f"{raw!r} are no classes.", "Write two or more rising intervals, for example 1d 3d 31d 96d.")
+    return " ".join(map(write_duration, seconds))
+
+
+_TWO_CLASSES = 2
+
+
+def _read_windows(raw: object) -> Value:
+    numbers = [int(_read_count(one)) for one in str(raw).split()]
+    if not numbers or min(numbers) < 1:
+        raise ConfigError(f"{raw!r} are no numbers of visits.", "Write whole numbers from 1 up, for example 3 2 2 1.")
+    return " ".join(map(str, numbers))
+
+
+_POSITIVE = SettingKind("duration", _read_history, write_duration)
+_THETA = or_default(SettingKind("probability", _read_theta, lambda value: f"{value:.12g}"))
+_PERIOD = or_default(_POSITIVE)
+_INTERVALS = or_default(SettingKind("durations", _read_intervals, str))
+_WINDOWS = or_default(SettingKind("whole numbers", _read_windows, str))
 
 
 def _location(*, s3: bool = False) -> SettingKind:
@@ -395,7 +452,55 @@ class ScheduleSettings:
         180 * DAY, DURATION, "Longest interval between visits of a page in the policy valued."
     )
 
+    theta: str = _setting(
+        DEFAULT,
+        _THETA,
+        "Probability of a change from which hacs-threshold visits a page (theta of HACS). Default: 0.7.",
+    )
+    window: str = _setting(
+        DEFAULT, _PERIOD, "Past from which hacs and hacs-threshold learn (w of HACS). Default: all of it."
+    )
+    horizon: str = _setting(
+        DEFAULT,
+        _PERIOD,
+        "Time ahead for which hacs and hacs-threshold rank pages (e of HACS), and time between rounds of last-obs and "
+        "brute-force. Default: 1w.",
+    )
+    start: str = _setting(
+        DEFAULT,
+        _PERIOD,
+        "First interval of a page in fix, dyn, window, state-1, state-2, nutch, stormcrawler, news-crawl and heritrix, "
+        "and the interval of fixed-interval.",
+    )
+    shortest: str = _setting(
+        DEFAULT,
+        _PERIOD,
+        "Shortest interval in the same policies except news-crawl and fixed-interval, and in proportional and "
+        "hacs-since-look.",
+    )
+    longest: str = _setting(
+        DEFAULT,
+        _PERIOD,
+        "Longest interval in the policies of schedule.shortest, and in hacs, hacs-threshold, last-obs.",
+    )
+    classes: str = _setting(
+        DEFAULT,
+        _INTERVALS,
+        "Intervals of the classes of historic-classes and bayes-classes, separated by spaces. Default: those of the "
+        "trained model, found by clustering the rates of the pages; without a model 1d 3d 31d 96d.",
+    )
+    windows: str = _setting(
+        DEFAULT,
+        _WINDOWS,
+        "Visits after which historic-classes classifies a page again, for each class; the last number holds for all "
+        "further classes. Default: 3 2 2 1.",
+    )
+
     def __post_init__(self) -> None:
+        bounds = [(name, parse_duration(text)) for name in ("shortest", "start", "longest")
+                  if (text := getattr(self, name)) != DEFAULT]  # fmt: skip
+        for (low, least), (high, most) in pairwise(bounds):
+            _check_span(f"schedule.{low}", least, f"schedule.{high}", most)
         if self.min_interval == 0:
             raise ConfigError("schedule.min_interval is 0: a page would be due at every moment.", "Write at least 1s.")
         _check_span("schedule.min_interval", self.min_interval, "schedule.max_interval", self.max_interval)
@@ -566,6 +671,12 @@ class PredictSettings:
         "Factor between predicted and observed changes or new links of new pages from which a run trains the model "
         "again. "
         "0 for never.",
+    )
+    train_from: int = _setting(
+        200,
+        COUNT,
+        "Number of pages with two or more observations from which a run trains the first model, in a process of its "
+        "own; later again when there are four times as many. 0 for never.",
     )
 
 

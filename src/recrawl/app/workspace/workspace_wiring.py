@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from recrawl.app.workspace.settings import (
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from recrawl.app.predict.class_models import FirstClasses
     from recrawl.app.rates.belief_table import Expected, LinkBeliefs
     from recrawl.app.workspace.workspace import Workspace
     from recrawl.crawl.control.runtime_limits import RuntimeLimits
@@ -39,21 +41,22 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def policy_of(
+def policy_of(  # noqa: PLR0913, PLR0917 - what a policy may be made from
     settings: ScheduleSettings,
     urls: Callable[[IntArray], Sequence[str]] | None = None,
     host_limits: HostLimits | None = None,
     expected: Expected | None = None,
     links: LinkBeliefs | None = None,
+    first_classes: FirstClasses | None = None,
 ) -> Policy:
-    """The policy that decides when to come back: ours with the settings of the schedule, others with their defaults.
+    """The policy that decides when to come back, with the settings of the schedule that it reads.
 
-    Others are built in or plug-ins (:mod:`recrawl.plugins`).
+    Plug-ins (:mod:`recrawl.plugins`) are made with their defaults.
 
     ``urls`` gives the URLs of pages: with them pages of one directory are known to be edited together. With
     ``host_limits`` no host is planned to be visited more often than it allows. ``expected`` is what a model says of
     pages without history, ``links`` what it says of new links, by kind: policies for new links then use these rates,
-    not those of changes.
+    not those of changes. ``first_classes`` is what it says of the classes of pages, for policies of classes.
     """
     from recrawl.schedule.learning.page_clocks import by_host
     from recrawl.schedule.objectives import OBJECTIVES
@@ -62,7 +65,11 @@ def policy_of(
 
     name, _, objective = settings.policy.partition("-")
     if name != "valued" or (objective and objective not in OBJECTIVES):
-        return policy_named(settings.policy)
+        from recrawl.app.workspace.policy_parameters import CLASSES, arguments_of
+
+        if settings.policy in CLASSES:
+            return class_policy(settings, first_classes)
+        return policy_named(settings.policy, arguments_of(settings))
     aim = objective or settings.objective
     clusters = by_host if urls is None else DirectoryClusters(urls)
     of_pages = None if expected is None else PageLookup(expected)
@@ -86,8 +93,33 @@ def policy_of(
     )
 
 
-def policy_named(name: str) -> Policy:
-    """A new policy with its defaults: a built-in one, one of an entry point, or ``package.module:Name``.
+def class_policy(settings: ScheduleSettings, first: FirstClasses | None) -> Policy:
+    """A policy of classes: those of the settings, else those of the model, else those of paper 002 (Table 4).
+
+    Pages start in the class that the model predicts. Without a model, or with other classes than it was trained for,
+    they start in one drawn by chance.
+    """
+    import numpy as np
+
+    from recrawl.app.workspace.settings import DEFAULT
+    from recrawl.schedule.policies.historic_classes import TABLE_4, ChangeClasses, bayes_classes, historic_classes
+    from recrawl.time import parse_duration
+
+    interval = TABLE_4.interval if first is None else first.interval
+    if settings.classes != DEFAULT:
+        interval = np.array([parse_duration(one) for one in settings.classes.split()])
+    windows = [int(one) for one in settings.windows.split()] if settings.windows != DEFAULT else TABLE_4.window.tolist()
+    windows = (windows + windows[-1:] * len(interval))[: len(interval)]
+    classes = ChangeClasses.of(interval, window=windows, lowest=TABLE_4.lowest[0], highest=TABLE_4.highest[0])
+    fits = first is not None and len(first.interval) == len(interval) and np.allclose(first.interval, interval)
+    start = first if fits else None
+    if settings.policy == "bayes-classes":
+        return bayes_classes(classes=classes, first_class=start)
+    return historic_classes(classes=classes, first_class=start)
+
+
+def policy_named(name: str, arguments: Mapping[str, float] | None = None) -> Policy:
+    """A new policy: a built-in one, one of an entry point, or ``package.module:Name``; with these arguments.
 
     Raises:
         ConfigError: there is none, or it cannot be loaded.
@@ -96,7 +128,10 @@ def policy_named(name: str) -> Policy:
     from recrawl.schedule.policies.policy_registry import POLICIES
     from recrawl.schedule.policy import Policy
 
-    policy: Policy = plugins.made("policy", name, Policy, plugins.find("policy", name, POLICIES))
+    make = plugins.find("policy", name, POLICIES)
+    if arguments and callable(make):
+        make = partial(make, **arguments)
+    policy: Policy = plugins.made("policy", name, Policy, make)
     return policy
 
 
@@ -174,7 +209,8 @@ class WorkspaceFits:
 
     @contextmanager
     def _parts(self) -> Iterator[FitParts]:
-        from recrawl.app.predict.model_use import live_model
+        from recrawl.app.predict.model_use import first_classes, live_model, model_version
+        from recrawl.app.workspace.policy_parameters import CLASSES
         from recrawl.app.workspace.workspace import open_workspace
         from recrawl.crawl.worker.crawl_worker import LATE
         from recrawl.crawl.worker.fit_process import FitParts
@@ -186,6 +222,7 @@ class WorkspaceFits:
         place = open_workspace(self.folder, self.flags)
         settings = place.configuration.settings
         with place.open_store() as store:
+            version = model_version(place)
             model, rules = live_model(place, store), LatestIgnoreRules(politeness_of(settings.politeness))
             policy = policy_of(
                 settings.schedule,
@@ -193,6 +230,7 @@ class WorkspaceFits:
                 StoredHostLimits(store, rules),
                 model,
                 None if model is None else model.links,
+                first_classes(place, store),
             )
             new_page_queue = NewPageQueue(settings.schedule.discovery_share, settings.schedule.burst)
             retry = Retry.beginning(settings.politeness.retry)
@@ -209,7 +247,13 @@ class WorkspaceFits:
             snapshot = ScheduleSnapshot(
                 place.schedule_state, repr((*made_from, schedule.max_interval, model is not None, place.store))
             )
-            yield FitParts(store, scheduler, LATE, prepare, snapshot)
+
+            def outdated() -> bool:
+                """Whether there is a first model, or new classes: then pages start in other classes."""
+                now = model_version(place)
+                return now != version and (version is None or schedule.policy in CLASSES)
+
+            yield FitParts(store, scheduler, LATE, prepare, snapshot, outdated=outdated)
 
 
 def politeness_of(settings: PolitenessSettings) -> PolitenessRules:

@@ -32,6 +32,7 @@ from recrawl.app.plan import (
 )
 from recrawl.app.progress import line
 from recrawl.app.workspace.configuration import parse_assignments
+from recrawl.app.workspace.policy_parameters import ignored_settings
 from recrawl.app.workspace.settings import Settings
 from recrawl.app.workspace.workspace import open_workspace
 from recrawl.cli.commands import Subcommand
@@ -104,11 +105,12 @@ class PlanningInputs:
     def outlook(self) -> PlanOutlook:
         """Due times and threshold at the budget of the settings."""
         from recrawl.app.plan import look_ahead
-        from recrawl.app.predict.model_use import expected_links
+        from recrawl.app.predict.model_use import expected_links, first_classes
 
         expected, links = self.expected(), expected_links(self.place, self.store, self.now)
+        classes = first_classes(self.place, self.store, self.now)
         with line("Fitting the threshold to the budget"):
-            return look_ahead(self.store, self.settings, self.now, expected, links)
+            return look_ahead(self.store, self.settings, self.now, expected, links, classes)
 
 
 @contextmanager
@@ -119,6 +121,8 @@ def _planning(workspace: Path, assignments: list[str] | None, at: str | None) ->
 
     place = open_workspace(workspace, parse_assignments(assignments or []))
     now = moment(at, RealClock().now())
+    for sentence in ignored_settings(place.configuration):
+        typer.echo(sentence, err=True)
     with place.open_store() as store:
         yield PlanningInputs(place, store, place.limited(limits(store.controls())).configuration, now)
 

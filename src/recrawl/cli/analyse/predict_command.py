@@ -23,10 +23,11 @@ from recrawl.cli.options import (
     WorkspaceOption,
 )
 from recrawl.errors import counted
+from recrawl.time import format_duration
 
 if TYPE_CHECKING:
     from recrawl.app.predict.stored_models import PredictionReasons
-    from recrawl.predict.prior_model import ModelCard, ModelScore
+    from recrawl.predict.prior_model import ClassScore, ModelCard, ModelScore
 
 
 _TELLING = 1.05
@@ -58,6 +59,15 @@ def print_scores(scores: Sequence[ModelScore]) -> None:
         rows.append((one.split, f"{one.pages:,}", *numbers, f"{one.calibration:.2f}", f"{one.coverage:.0%}"))
     typer.echo("Log loss of the first observation, then of the first ten, in nats; lower is better:")
     print_table(headings, rows, right=headings[1:])
+
+
+def class_words(score: ClassScore) -> str:
+    """The classes of a model, and how good its trees are, in a sentence."""
+    every = ", ".join(format_duration(one) for one in score.intervals)
+    return (
+        f"Classes of change: {every}. The trees put {score.wrong:.0%} of the pages into a wrong class; the most common "
+        f"class for all is wrong for {score.commonest:.0%}, one drawn by chance for {score.chance:.0%}."
+    )
 
 
 def score_facts(note: ModelCard) -> dict[str, object]:
@@ -104,6 +114,10 @@ recrawl predict score --event new-links        new links instead of changes; new
 EVALUATE = """
 recrawl predict evaluate -w my-archive         prediction error on pages kept from training
 recrawl predict evaluate --json
+"""
+STATUS = """
+recrawl predict status -w my-archive           the model in use, how good it is, and who uses it
+recrawl predict status --json
 """
 EXPLAIN = """
 recrawl predict explain https://example.org/news/
@@ -165,7 +179,7 @@ def train(  # noqa: PLR0913, PLR0917 - one argument an option
     the training data and the prediction error on pages kept from training. From then on rates, run, plan and capture
     use the model for pages with little history.
     """
-    from recrawl.app.predict.model_training import material, trained
+    from recrawl.app.predict.model_training import class_intervals, material, trained
     from recrawl.app.predict.model_use import model_name
     from recrawl.app.predict.stored_models import CARD, save_model
     from recrawl.cli.tables import print_json
@@ -174,7 +188,8 @@ def train(  # noqa: PLR0913, PLR0917 - one argument an option
     place = open_workspace(workspace, parse_assignments(assignments or []))
     require("sklearn", "predict")  # printed before the training histories are read, which takes long
     with place.open_store() as store:
-        kept = trained(model_name(place, name), material(place, store, data), seed, most=pages)
+        taught = material(place, store, data)
+        kept = trained(model_name(place, name), taught, seed, most=pages, classes=class_intervals(place))
     folder = save_model(place.folder, kept)
     if json_output:
         print_json({"model": str(folder), **score_facts(kept.note)})
@@ -187,6 +202,8 @@ def train(  # noqa: PLR0913, PLR0917 - one argument an option
     if note.pages < note.out_of:
         typer.echo("--pages 0 uses all pages. This takes longer and hardly improves predictions.")
     print_scores(note.scores)
+    if note.classes is not None:
+        typer.echo(class_words(note.classes))
     typer.echo(f"Model: {folder}\nCard: {folder / CARD}")
 
 
@@ -274,6 +291,37 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one argument an option
         typer.echo(drift.sentence())
     if not drifts:
         typer.echo(f"There is no model yet. Train one with: {command_in(workspace, 'predict train')}")
+
+
+@app.command("status", cls=CommandWithExamples, epilog=STATUS)
+def status(
+    name: NameOption = None,
+    workspace: WorkspaceOption = HERE,
+    json_output: JsonOption = False,
+    assignments: SetOption = None,
+) -> None:
+    """Show which model is in use and how good it is.
+
+    Without a model, shows when a run will train the first one. The prediction errors are those of pages and sites kept
+    from training; pages that are newer than the training show whether the model still fits. A policy of classes
+    (historic-classes, bayes-classes) starts pages in the class that the trees of the model predict.
+    """
+    from recrawl.app.predict.model_use import model_name, model_status
+    from recrawl.cli.tables import print_json, print_table
+
+    place = open_workspace(workspace, parse_assignments(assignments or []))
+    with place.open_store() as store:
+        found = model_status(place, store, model_name(place, name))
+    if json_output:
+        print_json(found.facts())
+        return
+    print_table(("", ""), found.rows())
+    if found.note is None:
+        typer.echo(f"Train one now with: {command_in(workspace, 'predict train')}")
+        return
+    print_scores(found.note.scores)
+    if found.note.classes is not None:
+        typer.echo(class_words(found.note.classes))
 
 
 @app.command("explain", cls=CommandWithExamples, epilog=EXPLAIN)

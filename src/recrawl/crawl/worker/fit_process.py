@@ -81,6 +81,8 @@ class FitParts:
     """Where the state outlives the process; without it every start loads all visits."""
     coordination: Coordination | None = None
     """Where partitions publish their demand; without it, in the store."""
+    outdated: Callable[[], bool] = lambda: False
+    """Called before each fit: whether the parts must be made again, and all visits loaded into a new policy."""
 
 
 FitRecipe: TypeAlias = Callable[[], AbstractContextManager[FitParts]]
@@ -162,12 +164,18 @@ def main() -> None:
         _send(answers, message)
 
     try:
-        with recipe() as parts, long_running():
-            fit = ScheduleFit(parts.store, parts.scheduler, parts.late, parts.snapshot, parts.coordination)
-            for number in itertools.count():
-                _serve(parts, fit, waiting.get(), folder / str(number), answer)
-                if not number:  # the crawl waits for the first fit, and has priority afterwards
-                    _lower_priority()
+        numbers = itertools.count()
+        request = waiting.get()
+        while True:
+            with recipe() as parts, long_running():
+                fit = ScheduleFit(parts.store, parts.scheduler, parts.late, parts.snapshot, parts.coordination)
+                while True:
+                    _serve(parts, fit, request, folder / str(number := next(numbers)), answer)
+                    if not number:  # the crawl waits for the first fit, and has priority afterwards
+                        _lower_priority()
+                    request = waiting.get()
+                    if parts.outdated():
+                        break
     except RecrawlError as error:
         answer(FitFailed(error.what, error.remedy, passing=getattr(error, "passing", False)))
     except Exception as bug:  # noqa: BLE001 - reported to the crawler, which goes on

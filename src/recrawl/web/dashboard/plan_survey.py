@@ -36,7 +36,7 @@ from recrawl.app.plan import (
     what_if,
     what_if_rows,
 )
-from recrawl.app.predict.model_use import expected_changes, expected_links
+from recrawl.app.predict.model_use import expected_changes, expected_links, first_classes
 from recrawl.app.rates.belief_table import LEVEL, BeliefTable, VisitSpan, learn, middle_of
 from recrawl.crawl.control.runtime_limits import limits
 from recrawl.errors import InputError, RecrawlError, StoreError
@@ -235,7 +235,8 @@ NEXT = 10
 def survey_of(place: Workspace, store: Store, now: float) -> PlanSurvey:
     """A fit to all that is known now. O(visits + pages · steps), as ``recrawl plan``."""
     settings = place.limited(limits(store.controls())).configuration.settings
-    outlook = look_ahead(store, settings, now, expected_changes(place, store, now), expected_links(place, store, now))
+    expected, links = expected_changes(place, store, now), expected_links(place, store, now)
+    outlook = look_ahead(store, settings, now, expected, links, first_classes(place, store, now))
     rows = np.arange(len(outlook.pages))
     ids = outlook.pages.id
     known = learn(store, VisitSpan(until=now), expected=outlook.expected)
