@@ -31,7 +31,7 @@ class Pages(scrapy.Spider):
         yield {"url": response.url, "by": "parse"}
         if response.url == BASE + "/":
             for name in ("steady", "restless", "moved", "gone", "broken"):
-                yield response.follow("/" + name)
+                yield response.follow("/" + name, meta=response.meta)  # as many spiders do
             yield response.follow("/named", callback=self.parse_named, cb_kwargs={"word": "kept"})
             yield scrapy.FormRequest(BASE + "/form", formdata={"a": "1"}, callback=self.parse_form)
             yield scrapy.Request(BASE + "/lambda", callback=lambda r: {"url": r.url, "by": "lambda"})

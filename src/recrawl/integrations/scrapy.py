@@ -20,6 +20,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -37,7 +38,7 @@ from scrapy.utils.request import request_from_dict
 from recrawl.app.frontier.url_frontier import FrontierUrl, UrlFrontier, UrlReport
 from recrawl.crawl.clock import RealClock
 from recrawl.detect.reported_visits import ReportedVisit
-from recrawl.errors import ConfigError
+from recrawl.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -46,8 +47,11 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from scrapy.settings import BaseSettings
 
+_log = logging.getLogger(__name__)
 MARK = "recrawl_url"
 """In the meta of a request: the URL that was handed out, of which its response is reported."""
+_METADATA = "recrawl_metadata"
+"""The metadata that was handed out with it."""
 _STORED = "scrapy"
 """The metadata of a URL with what is needed to make its request again."""
 _OF_OURS = ("redirect_urls", "redirect_times", "retry_times", "redirect_ttl")
@@ -56,6 +60,8 @@ _REFUSED = -9998
 """The status of what robots.txt forbids (conventions L3)."""
 _BATCH = 500
 """Reports or found URLs that are written together."""
+_AWAY = 5.0
+"""Seconds until a store that is away is tried again."""
 _AGAIN = 0.5
 """Seconds until a workspace that had nothing to hand out is asked again."""
 
@@ -94,7 +100,10 @@ class SpiderFrontier:
         self._frontier: UrlFrontier | None = None
         self._found: list[tuple[str, dict[str, list[str]]]] = []
         self._seen: list[UrlReport] = []
+        self._unwritten: tuple[list[tuple[str, dict[str, list[str]]]], list[UrlReport]] = [], []
+        """What is being written: it is written again if the store was away."""
         self._writing: Future[None] | None = None
+        self._write_at = 0.0
         self._asking: Future[list[FrontierUrl]] | None = None
         self._ask_at = 0.0
         self._timer: Any = None
@@ -148,15 +157,18 @@ class SpiderFrontier:
         """Take what the thread has done, and give it more to do. Never waits."""
         if self._writing is not None and self._writing.done():
             done, self._writing = self._writing, None
-            done.result()
             self._ask_at = 0.0  # queues whose URLs were reported may give more
+            if not self._succeeded(done):
+                self._found[:0], self._seen[:0] = self._unwritten
+                self._write_at = self._now() + _AWAY
         if self._asking is not None and self._asking.done():
             asked, self._asking = self._asking, None
-            urls = asked.result()
+            well = self._succeeded(asked)
+            urls = asked.result() if well else []
             self.ready.extend(urls)
-            self.is_empty = not urls
-            self._ask_at = self._now() + (0.0 if urls else _AGAIN)
-        if self._writing is None and (self._found or self._seen):
+            self.is_empty = well and not urls
+            self._ask_at = self._now() + (0.0 if urls else _AGAIN if well else _AWAY)
+        if self._writing is None and (self._found or self._seen) and self._now() >= self._write_at:
             self._write()
         if self._asking is None and len(self.ready) < self.batch // 2:
             wait = self._ask_at - self._now()
@@ -165,6 +177,20 @@ class SpiderFrontier:
                 self._asking.add_done_callback(self._nudge)
             elif self._timer is None:
                 self._timer = _reactor().callLater(wait, self._ask_again)
+
+    def _succeeded(self, done: Future[Any]) -> bool:
+        """Whether the thread did its work; not if the store is away, which is tried again.
+
+        Raises:
+            Exception: our own code failed.
+        """
+        error = done.exception()
+        if isinstance(error, StoreError):
+            _log.warning("The workspace is away, and is tried again: %s", error)
+            return False
+        if error is not None:
+            raise error
+        return True
 
     def _ask_again(self) -> None:
         self._timer = None
@@ -176,6 +202,7 @@ class SpiderFrontier:
     def _write(self) -> None:
         found, self._found = self._found, []
         seen, self._seen = self._seen, []
+        self._unwritten = found, seen
         self._writing = self._thread.submit(self._written, found, seen)
         self._writing.add_done_callback(self._nudge)
 
@@ -257,6 +284,7 @@ class Scheduler(BaseScheduler):
 
     def enqueue_request(self, request: Request) -> bool:
         """Store a request in the workspace, or keep it in memory; False if it is a duplicate there."""
+        request = _without_marks(request)
         metadata = stored(request, self._spider)
         if metadata is not None:
             self._frontier.found(request.url, metadata)
@@ -299,11 +327,11 @@ class Reporter:
         visit = visit_of(request, response, self._frontier.digest)
         if asked is not None and asked != request.url:
             moved = ReportedVisit(status=302, redirect_to=request.url)
-            self._frontier.seen(UrlReport(asked, moved, request.meta.get("recrawl_metadata", {})))
-            self._frontier.seen(UrlReport(request.url, visit, request.meta.get("recrawl_metadata", {})))
+            self._frontier.seen(UrlReport(asked, moved, request.meta.get(_METADATA, {})))
+            self._frontier.seen(UrlReport(request.url, visit, request.meta.get(_METADATA, {})))
         else:
             rest = _seconds(response.headers.get("Retry-After"))
-            metadata = request.meta.get("recrawl_metadata", {})
+            metadata = request.meta.get(_METADATA, {})
             self._frontier.seen(UrlReport(request.url, visit, metadata, retry_after=rest))
         return response
 
@@ -313,7 +341,7 @@ class Reporter:
         if asked is not None:
             status = _REFUSED if isinstance(exception, IgnoreRequest) else 0
             visit = ReportedVisit(status=status, failed=True)
-            self._frontier.seen(UrlReport(asked, visit, request.meta.get("recrawl_metadata", {})))
+            self._frontier.seen(UrlReport(asked, visit, request.meta.get(_METADATA, {})))
 
 
 def content_digest(response: Response) -> str:
@@ -373,13 +401,22 @@ def remade(one: FrontierUrl, spider: Spider | None) -> Request | None:
     if known.last_modified:
         request.headers.setdefault("If-Modified-Since", known.last_modified)
     request.meta[MARK] = one.url
-    request.meta["recrawl_metadata"] = dict(one.metadata)
+    request.meta[_METADATA] = dict(one.metadata)
     return request
 
 
 def _is_ours(request: Request) -> bool:
     """Whether a middleware made a request from one that was sent: it goes on at once."""
     return MARK in request.meta or any(name in request.meta for name in _OF_OURS)
+
+
+def _without_marks(request: Request) -> Request:
+    """A request of the spider without what it copied from the meta of a response: it is no retry and no redirect."""
+    asked = request.meta.get(MARK)
+    if asked is None or asked == request.url or asked in request.meta.get("redirect_urls", ()):
+        return request
+    copied = {MARK, _METADATA, *_OF_OURS}
+    return request.replace(meta={name: value for name, value in request.meta.items() if name not in copied})
 
 
 def _text(value: Any) -> str:  # noqa: ANN401 - bytes, text or nothing
