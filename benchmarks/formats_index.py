@@ -4,6 +4,9 @@ Lines of CDX-11 and CDXJ, all different and of the shapes that pywb writes, are 
 captures, with all checks. Beside it, in the same process, plain Python makes lists of the same values without checks,
 and does the least it can: split the lines or parse the JSON, and keep nothing. Figures are lines a second of
 processor time, on one core.
+
+A sorted index of pages with ``--captures`` captures each is then imported into a store in SQLite: pages, captures,
+verdicts and visits. Beside it, in the same process, the index is only read into columns.
 """
 
 from __future__ import annotations
@@ -12,9 +15,11 @@ import argparse
 import gzip
 import io
 import json
+import tempfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from time import process_time
 from typing import Any, BinaryIO
 
@@ -24,7 +29,9 @@ from figures import note, options_of
 from recrawl.formats.cdx.cdx_lines import HEADER, read_cdx
 from recrawl.formats.cdx.cdxj import read_cdxj
 from recrawl.formats.columnar.capture_batches import ReadReport
-from recrawl.time import to_timestamp14
+from recrawl.store.open import open_store
+from recrawl.time import VirtualClock, to_timestamp14
+from recrawl.transfer.archive_import import Importer
 
 MIMES = ("text/html", "image/jpeg", "application/javascript", "text/css", "application/pdf")
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
@@ -128,11 +135,42 @@ def rows(read: Callable[[BinaryIO, str, ReadReport], Iterator[Any]], data: bytes
     return sum(batch.num_rows for batch in read(io.BytesIO(data), "benchmark", ReadReport(strict=True)))
 
 
+def histories(lines: int, each: int) -> bytes:
+    """A sorted CDX-11 index of pages with ``each`` captures; a third of them differ from the one before."""
+    rng = np.random.default_rng(11)
+    letters = np.array(list(ALPHABET))
+    digests = ["".join(letters[row]) for row in rng.integers(0, 32, (10_000, 32))]
+    found = []
+    for page in range(lines // each):
+        host = f"site{page * 7_919 % 5_000:04}"
+        path = f"section-{page % 97}/Page_{page}.html"
+        times = [to_timestamp14(when) for when in np.sort(1.2e9 + rng.random(each) * 4e8)]
+        version = page + np.cumsum(rng.random(each) < 0.3)
+        before = f"org,{host})/{path.lower()} "
+        after = f" http://www.{host}.org/{path} {MIMES[page % len(MIMES)]} 200 "
+        for number, (time, digest) in enumerate(zip(times, version.tolist(), strict=True)):
+            place = f"- - {300 + number} {page * 977 + number} CRAWL-2015-{page // 2_000:05}.warc.gz"
+            found.append(f"{before}{time}{after}{digests[digest % len(digests)]} {place}")
+    found.sort()
+    return "\n".join([HEADER, *found, ""]).encode()
+
+
+def imported(data: bytes, folder: Path) -> int:
+    """Import an index into a new store, up to its visits."""
+    place = folder / f"{len(list(folder.iterdir()))}.db"
+    with open_store(place, create=True) as store:
+        importer, report = Importer(store, VirtualClock(1.8e9)), ReadReport(strict=True)
+        importer.take("index", "1", read_cdx(io.BytesIO(data), "index", report), report)
+        return importer.judge().new
+
+
 def main() -> None:
     """Measure, and print one line each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lines", type=int, default=1_000_000)
-    lines: int = options_of(parser).lines
+    parser.add_argument("--captures", type=int, default=20, help="captures of each page of the index that is imported")
+    options = options_of(parser)
+    lines: int = options.lines
     cdx, cdxj = indexes(lines)
     packed = gzip.compress(cdxj, 6)
     print(f"{lines:,} lines; CDX {len(cdx) / lines:.0f}, CDXJ {len(cdxj) / lines:.0f} bytes a line")
@@ -148,6 +186,19 @@ def main() -> None:
             if work is same:
                 note(name, ours, "lines/s", f"{lines:,} lines", baseline=plain, beside="plain Python, same values")
     print(f"CDXJ into columns, gzipped {rate(partial(rows, read_cdxj, packed), lines):>10,.0f} lines/s")
+    del cdx, cdxj, packed
+    _import(histories(lines, options.captures), lines // options.captures * options.captures, options.captures)
+
+
+def _import(data: bytes, lines: int, each: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        imported(histories(each, each), Path(folder))  # loads what making a store needs, once
+        ours = rate(partial(imported, data, Path(folder)), lines - lines // 1_000, 1)  # some times coincide
+    columns = rate(partial(rows, read_cdx, data), lines)
+    print(f"CDX into a store, SQLite    {ours:>10,.0f} lines/s   {each} captures a page, with verdicts and visits")
+    print(f"  into columns only         {columns:>10,.0f} lines/s   ratio {ours / columns:.2f}")
+    sizes = f"{lines:,} lines, {each} captures a page"
+    note("import, SQLite", ours, "lines/s", sizes, baseline=columns, beside="the same into columns only")
 
 
 if __name__ == "__main__":

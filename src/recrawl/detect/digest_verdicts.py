@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -202,10 +203,13 @@ def is_for_crawlers(url: str) -> bool:
     >>> [is_for_crawlers(f"http://a.org/{name}") for name in ("robots.txt", "x/Sitemap-1.xml.gz", "x/robots.txt")]
     [True, True, False]
     """
+    if "robots.txt" not in (small := url.lower()) and "sitemap" not in small:  # most URLs
+        return False
     path = _path(url)
     return path == "/robots.txt" or _SITEMAP.fullmatch(path.rpartition("/")[2]) is not None
 
 
+@lru_cache(maxsize=1 << 10)
 def is_resource_type(mime: str) -> bool | None:
     """Whether a media type is that of a page requisite; ``None`` if it does not identify the content.
 

@@ -82,8 +82,8 @@ def _add(session: DatabaseSession, captures: CaptureColumns, *, located: bool) -
     """Add captures of pages that have none; return how many, and which pages have some now."""
     if not len(captures):
         return 0, captures.page
-    added = session.touched(session.statements.add_listed, *_rows(captures, located=located))
-    return len(added), captures.page
+    added = session.add_counted("capture", session.statements.add_listed, *_rows(captures, located=located))
+    return added, captures.page
 
 
 def _merge(session: DatabaseSession, captures: CaptureColumns, *, located: bool) -> tuple[int, int, IntArray]:

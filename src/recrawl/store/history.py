@@ -64,8 +64,10 @@ def append(session: DatabaseSession, visits: Visits) -> None:
         if added < len(part):
             session.apply(session.statements.replace_visits, *columns)
         session.run(session.statements.grow_segment, added, segment)
-        if used + added >= SEGMENT_VISITS:
-            _seal(session, segment)
+        if added == len(part) == SEGMENT_VISITS:  # it is all that the segment has, and in its order
+            _seal(session, segment, _looks_of(part))
+        elif used + added >= SEGMENT_VISITS:
+            _seal(session, segment, session.table(LOOK, session.statements.observations_of_segment, segment))
 
 
 def withdraw(session: DatabaseSession, page: IntArray, time: FloatArray) -> None:
@@ -119,8 +121,16 @@ def _distinct(visits: Visits) -> Visits:
     return ordered if bool(last.all()) else ordered.take(last)
 
 
-def _seal(session: DatabaseSession, segment: int) -> None:
-    observations = session.table(LOOK, session.statements.observations_of_segment, segment)
+def _looks_of(visits: Visits) -> AnyArray:
+    """The columns of histories of visits, as a segment's rows would be read."""
+    observations = np.empty(len(visits), LOOK)
+    for name in LOOK_NAMES:
+        observations[name] = getattr(visits, name)
+    observations["kinds"] |= np.where(visits.new_internal >= 0, np.uint16(ChangeKind.LINKS_COMPARED), np.uint16(0))
+    return observations
+
+
+def _seal(session: DatabaseSession, segment: int, observations: AnyArray) -> None:
     session.run(
         session.statements.seal_segment,
         len(observations),
@@ -201,6 +211,10 @@ class PageSpans:
     def __init__(self) -> None:
         self._of: dict[int, tuple[int, int]] = {}
 
+    def __len__(self) -> int:
+        """How many full segments it knows."""
+        return len(self._of)
+
     def segments(self, session: DatabaseSession, pages: IntArray) -> IntArray:
         """The segments that may have visits of these pages (ascending, at least one)."""
         low, high = int(pages[0]), int(pages[-1])
@@ -216,10 +230,13 @@ class PageSpans:
 
 def observations_of_pages(session: DatabaseSession, pages: IntArray, spans: PageSpans) -> Visits:
     """The visits of these pages, by page and time, each once; columns that histories do not need may say nothing."""
-    if not 0 < len(pages) <= FEW_PAGES:
+    if not len(pages):
         return load_observations(session, select(session, None, pages, None, None))
     wanted = np.unique(np.asarray(pages, np.int64))
     segments = spans.segments(session, wanted)
+    # A search for each page in each segment costs as much as to read some visits of all of them.
+    if len(pages) > FEW_PAGES and len(pages) * len(segments) * SCAN_PER_SEEK > SEGMENT_VISITS * len(spans):
+        return load_observations(session, select(session, None, pages, None, None))
     return _as_visits(_sought(session, segments, VisitSelection(wanted)))
 
 

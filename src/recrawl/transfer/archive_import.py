@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from recrawl.detect.digest_verdicts import is_resource
-from recrawl.errors import InputError
+from recrawl.errors import InputError, RecrawlError, require
 from recrawl.formats.atomic_files import is_file_name
 from recrawl.formats.columnar.capture_batches import NO_STATUS, ROLE, CaptureRole, ReadReport, RecordKind
 from recrawl.model import AnyArray, BoolArray, IntArray
@@ -31,13 +31,16 @@ from recrawl.store import store_values
 from recrawl.store.base import Store
 from recrawl.store.store_values import FITTED, CaptureColumns, CaptureOrigin, ImportMark
 from recrawl.time import Clock
+from recrawl.transfer.fresh_captures import CaptureTexts, FreshCaptures, page_portions
 from recrawl.transfer.listed_captures import (
     MERGE_WITHIN,
     ListedCaptures,
+    MergedCaptures,
     chunks_of,
     differences,
     gone_after,
     listed_captures,
+    merged_captures,
     with_costs,
 )
 
@@ -85,18 +88,39 @@ def _decoded(value: str, size: int | None) -> bytes | None:
 
 
 def digest_column(column: Sequence[str]) -> list[bytes]:
-    """The same for a column. SHA-1 in base32, the common case in indexes, is decoded all at once. O(n)."""
-    usual = [row for row, text in enumerate(column) if len(text) == _SHA1_BASE32 and text.isascii()]
-    found: list[bytes | None] = [None] * len(column)
-    if usual:
-        letters = np.frombuffer("".join([column[row] for row in usual]).encode(), np.uint8).reshape(-1, _SHA1_BASE32)
-        values = _VALUES[letters]
-        whole = (values != _BAD).all(axis=1)
-        data = _joined(values).tobytes()
-        for place, (row, good) in enumerate(zip(usual, whole.tolist(), strict=True)):
-            if good:
-                found[row] = data[20 * place : 20 * place + 20]
-    return [digest_bytes(text) if known is None else known for text, known in zip(column, found, strict=True)]
+    """The same for a column."""
+    found: list[bytes] = digest_array(require("pyarrow", "columns").array(list(column), "string")).to_pylist()
+    return found
+
+
+def digest_array(column: Any) -> Any:  # noqa: ANN401 - a pyarrow.StringArray, and a BinaryArray
+    """The same for a column of Arrow. SHA-1 in base32, the common case in indexes, is decoded all at once. O(n)."""
+    pa, pc = require("pyarrow", "columns"), require("pyarrow.compute", "columns")
+    usual = pc.binary_length(column).to_numpy(zero_copy_only=False) == _SHA1_BASE32
+    rows = np.flatnonzero(usual)
+    some = column if len(rows) == len(column) else column.take(pa.array(rows))
+    values = _VALUES[_letters(some)]
+    good = (values != _BAD).all(axis=1)
+    if not bool(good.all()):
+        rows, values = rows[good], values[good]
+    edges = np.arange(len(rows) + 1, dtype=np.int32) * 20
+    decoded = pa.Array.from_buffers(pa.binary(), len(rows), [None, pa.py_buffer(edges), pa.py_buffer(_joined(values))])
+    if len(rows) == len(column):
+        return decoded
+    usual = np.zeros(len(column), np.bool_)
+    usual[rows] = True
+    others = pa.array([digest_bytes(text) for text in column.filter(pa.array(~usual)).to_pylist()], pa.binary())
+    place = np.empty(len(column), np.int64)
+    place[rows], place[~usual] = np.arange(len(rows)), len(rows) + np.arange(len(others))
+    return pa.concat_arrays([decoded, others]).take(pa.array(place))
+
+
+def _letters(column: Any) -> AnyArray:  # noqa: ANN401 - a pyarrow.StringArray of texts of 32 bytes
+    _, edges, data = column.buffers()
+    if not len(column):
+        return np.empty((0, _SHA1_BASE32), np.uint8)
+    first = int(np.frombuffer(edges, np.int32, 1, 4 * column.offset)[0])
+    return np.frombuffer(data, np.uint8, len(column) * _SHA1_BASE32, first).reshape(-1, _SHA1_BASE32)
 
 
 def _joined(values: AnyArray) -> AnyArray:
@@ -105,12 +129,14 @@ def _joined(values: AnyArray) -> AnyArray:
     word = np.zeros(len(eights), np.uint64)
     for place in range(8):
         word = (word << np.uint64(5)) | (eights[:, place] & np.uint64(31))
-    return np.ascontiguousarray(word.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 3:]).reshape(len(values), -1)
+    return np.ascontiguousarray(word.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 3:]).reshape(len(values), 20)
 
 
 REVISIT = store_values.REVISIT
 _CAPTURES_AT_ONCE, _PAGES_AT_ONCE = 100_000, 20_000
 """Captures and pages classified together: bounds the memory, some hundred bytes per capture."""
+_FRESH_AT_ONCE = 200_000
+"""Captures in memory that are classified together."""
 _SHOWN = 500
 """Letters of the name of a record in an error."""
 
@@ -149,6 +175,10 @@ class ClassifiedVisits:
     withdrawn: int = 0
     """Visits that turned out to be part of another one."""
 
+    def plus(self, others: ClassifiedVisits) -> ClassifiedVisits:
+        """The sums of both."""
+        return ClassifiedVisits(self.new + others.new, self.restart + others.restart, self.withdrawn + others.withdrawn)
+
 
 class Importer:
     """One import: sources are imported one after the other, then all their pages are classified."""
@@ -174,6 +204,13 @@ class Importer:
         self._again = again
         self._importance = importance
         self._began = clock.now()
+        self._fresh: FreshCaptures | None = None
+        self._early = ClassifiedVisits()
+        """What was classified while sources were read."""
+        self._classified: list[IntArray] = []
+        """Pages that were classified from the captures in memory."""
+        self._merged: list[tuple[IntArray, IntArray]] = []
+        """Of these, the pages with captures that are no visits, and how many they have."""
 
     def begin(self, source: str, fingerprint: str) -> ImportMark:
         """Where to start with a source: where the last import stopped, if source and settings are the same.
@@ -216,10 +253,14 @@ class Importer:
         restart = self._again or (asked_before.startswith(f"{fingerprint} ") and asked_before != mark.fingerprint)
         accepted = new = 0
         position = mark.position
+        if self._fresh is None:
+            self._fresh = FreshCaptures(self._store.last_page())
+        fresh = self._fresh
+        located = unpacked or bool(file)
 
         def add(batch: Any, rows: range) -> int:  # noqa: ANN401 - pyarrow ships no types
             nonlocal mark, new
-            captures = self._captures(batch.slice(rows.start, len(rows)), report, file)
+            captures, texts = self._captures(batch.slice(rows.start, len(rows)), report, file)
             after = replace(
                 mark,
                 position=position + rows.stop,
@@ -227,8 +268,10 @@ class Importer:
                 skipped=sum(report.skipped.values()),
                 broken=report.bad,
             )
-            new += self._store.add_captures(captures, after, located=unpacked or bool(file), restart=restart)[0]
+            new += self._store.add_captures(captures, after, located=located, restart=restart)[0]
             mark = after
+            if not located:
+                fresh.add(captures, *texts)
             return len(captures)
 
         for batch in _from(batches, position):
@@ -237,6 +280,8 @@ class Importer:
                 accepted += taken
                 self._progress(taken)
             position += batch.num_rows
+            if fresh.is_full:
+                self._early = self._early.plus(self._judge_fresh(all_of_them=False))
         mark = replace(mark, skipped=sum(report.skipped.values()), broken=report.bad, finished=True)
         self._store.set_import_mark(mark)
         return ImportedSource(mark, accepted, new)
@@ -252,23 +297,82 @@ class Importer:
         own code fails on is reported to ``on_bad``, and waits for the next import; without ``on_bad`` the error is
         raised.
         """
+        judged = self._early.plus(self._judge_fresh(all_of_them=True, progress=progress))
+        self._early = ClassifiedVisits()
         pages = self._store.unjudged()
+        if self._classified:  # those that came again since are classified from the store
+            self._classified = [np.setdiff1d(np.concatenate(self._classified), pages)]
         if len(pages):
             self._store.set_control(FITTED, None, self._clock.now())
         report = ReadReport(strict=True) if on_bad is None else ReadReport(on_bad=on_bad)
-        done, judged = 0, ClassifiedVisits()
+        done = 0
         for some in chunks_of(self._store, pages, _CAPTURES_AT_ONCE, _PAGES_AT_ONCE):
             for new, restart, withdrawn in report.by_halves(
                 some, self._judge, lambda pages: self._store.urls(pages)[0]
             ):
-                judged = ClassifiedVisits(judged.new + new, judged.restart + restart, judged.withdrawn + withdrawn)
+                judged = judged.plus(ClassifiedVisits(new, restart, withdrawn))
             done += len(some)
             progress(done, len(pages))
         return judged
 
+    def touched(self) -> IntArray:
+        """The pages of this import: those that wait to be classified, and those that were classified as it went on."""
+        return np.unique(np.concatenate([self._store.unjudged(), *self._classified]))
+
+    def found_here(self, pages: IntArray) -> BoolArray:
+        """Which pages were not known before this import, so that nothing was said of them before."""
+        return np.zeros(len(pages), np.bool_) if self._fresh is None else pages > self._fresh.after
+
+    def merged(self, pages: IntArray, read: IntArray) -> MergedCaptures:
+        """The captures of these pages that are no visits; pages that were ``read`` since are looked up in the store."""
+        none = np.empty(0, np.int64)
+        in_memory = np.setdiff1d(np.concatenate([none, *self._classified]), read)
+        page, count = (np.concatenate([none, *column]) for column in zip(*self._merged, (none, none), strict=True))
+        rows = np.isin(page, np.intersect1d(in_memory, pages))
+        return merged_captures(self._store, np.setdiff1d(pages, in_memory), (page[rows], count[rows]))
+
+    def _judge_fresh(
+        self, *, all_of_them: bool, progress: Callable[[int, int], None] = lambda _done, _all: None
+    ) -> ClassifiedVisits:
+        """Classify pages from the captures in memory, if these are all that the store has of them.
+
+        What is not classified here still waits in the store.
+        """
+        judged = ClassifiedVisits()
+        taken = None if self._fresh is None else self._fresh.taken(all_of_them=all_of_them)
+        if taken is None:
+            return judged
+        self._store.set_control(FITTED, None, self._clock.now())
+        done = 0
+        for listed, again in page_portions(*taken, _FRESH_AT_ONCE):
+            pages, count = np.unique(listed.page, return_counts=True)
+            done += len(pages)
+            fine = self._store.capture_counts(pages) == count
+            fine[np.searchsorted(pages, listed.page[again])] = False
+            some = listed
+            if not bool(fine.all()):
+                some, pages = listed.part(np.flatnonzero(fine[np.searchsorted(pages, listed.page)])), pages[fine]
+            if not len(pages):
+                continue
+            try:
+                found, merged = self._judge_listed(pages, some)
+            except RecrawlError:
+                raise
+            except Exception:  # noqa: BLE001, S112 - what is at fault is found and reported when they are read back
+                continue
+            judged = judged.plus(found)
+            self._classified.append(pages)
+            self._merged.append(np.unique(merged, return_counts=True))
+            progress(done, done)
+        return judged
+
     def _judge(self, pages: IntArray) -> tuple[int, int, int]:
         """Record the visits of some pages; return how many are new, changed and withdrawn."""
-        listed = listed_captures(self._store, pages, _CAPTURES_AT_ONCE)
+        found, _ = self._judge_listed(pages, listed_captures(self._store, pages, _CAPTURES_AT_ONCE))
+        return found.new, found.restart, found.withdrawn
+
+    def _judge_listed(self, pages: IntArray, listed: ListedCaptures) -> tuple[ClassifiedVisits, IntArray]:
+        """Record the visits of pages by all their captures; also the page of each capture that is no visit."""
         self._tell_resources(pages, listed)
         known = self._store.observations(pages)
         found = differences(listed, known, self._cleaning.merge_within)
@@ -277,7 +381,10 @@ class Importer:
         self._store.withdraw(*found.withdrawn)
         self._store.set_gone(*gone_after(known, found.visits))
         self._store.set_judged(pages)
-        return found.new, len(found.visits) - found.new, len(found.withdrawn[0])
+        return (
+            ClassifiedVisits(found.new, len(found.visits) - found.new, len(found.withdrawn[0])),
+            listed.page[~found.kept & ~listed.ours & ~listed.beside],
+        )
 
     def _tell_resources(self, pages: IntArray, listed: ListedCaptures) -> None:
         """Mark which of these pages are resources, by all their captures. ``pages`` ascend, and so do the captures.
@@ -285,16 +392,25 @@ class Importer:
         Only pages that this import added change their importance: a page that somebody wants stays wanted. A page that
         we visited is no resource either.
         """
-        offsets = np.append(np.searchsorted(listed.page, pages), len(listed))
+        starts = np.searchsorted(listed.page, pages)
+        held = np.append(starts[1:], len(listed)) > starts
         told = (listed.status // 100 == HTTPStatus.OK // 100) & ~listed.repeats
-        mimes = np.array(listed.mime, dtype=object)
-        found = np.zeros(len(pages), np.bool_)
-        for row, url in enumerate(self._store.urls(pages)):
-            captures = slice(offsets[row], offsets[row + 1])
-            if listed.beside[captures].all():  # robots.txt and the like of a crawl by recrawl
-                found[row] = offsets[row] < offsets[row + 1]
-            elif not self._cleaning.resources and not listed.ours[captures].any():
-                found[row] = is_resource(url, mimes[captures][told[captures]].tolist())
+        names, codes = listed.media_types()
+        # Each pair of page and media type once.
+        pairs = np.unique(np.searchsorted(pages, listed.page[told]) * max(len(names), 1) + codes[told])
+        first = np.searchsorted(pairs, np.arange(len(pages) + 1) * max(len(names), 1))
+        types = [names[code] for code in (pairs % max(len(names), 1)).tolist()]
+        all_beside, any_ours = np.zeros(len(pages), np.bool_), np.zeros(len(pages), np.bool_)
+        all_beside[held] = np.logical_and.reduceat(listed.beside, starts[held]) if len(listed) else ()
+        any_ours[held] = np.logical_or.reduceat(listed.ours, starts[held]) if len(listed) else ()
+        found = all_beside.copy()  # robots.txt and the like of a crawl by recrawl
+        if not self._cleaning.resources:
+            rest = np.flatnonzero(~(all_beside | ~held) & ~any_ours)
+            urls = self._store.urls(pages[rest])
+            found[rest] = [
+                is_resource(url, types[first[row] : first[row + 1]])
+                for row, url in zip(rest.tolist(), urls, strict=True)
+            ]
         known = self._store.pages(pages)
         noted = np.isin(pages, self._store.resources(pages))
         ours = (known.discovered >= self._began) & (self._importance > 0)
@@ -337,7 +453,8 @@ class Importer:
                 report.skip(reason, skipped)
         return page
 
-    def _captures(self, batch: Any, report: ReadReport, place: str) -> CaptureColumns:  # noqa: ANN401 - pyarrow ships no types
+    def _captures(self, batch: Any, report: ReadReport, place: str) -> tuple[CaptureColumns, CaptureTexts]:  # noqa: ANN401
+        """The captures of a batch for the store, and their texts in columns."""
         # Indexes are sorted by URL: most lines have the URL of the line before.
         encoded = batch.column("url").dictionary_encode()
         urls: list[str] = encoded.dictionary.to_pylist()
@@ -356,21 +473,25 @@ class Importer:
         repeats = np.isin(kind, (RecordKind.REVISIT_IDENTICAL, RecordKind.REVISIT_NOT_MODIFIED))
         status = some.column("status").to_numpy().astype(np.int64)
         status[(kind == RecordKind.REVISIT_NOT_MODIFIED) & (status == NO_STATUS)] = HTTPStatus.NOT_MODIFIED
-        mime, digest = (some.column(name).to_pylist() for name in ("mime", "digest"))
-        for row in np.flatnonzero(repeats).tolist():
-            mime[row] = REVISIT
-        return CaptureColumns(
+        types = some.column("mime").dictionary_encode()
+        names = [*types.dictionary.to_pylist(), REVISIT]
+        codes = types.indices.to_numpy().astype(np.int64)
+        codes[repeats] = len(names) - 1
+        mime = [names[code] for code in codes.tolist()]
+        digests = digest_array(some.column("digest"))
+        captures = CaptureColumns(
             page[rows],
             some.column("time").to_numpy(),
             status,
             mime,
-            digest_column(digest),
+            digests.to_pylist(),
             some.column("size").to_numpy(),
             [place] * len(rows) if place else _files(some.column("file")),
             some.column("offset").to_numpy(),
             some.column("length").to_numpy(),
             origin=_origins(some),
         )
+        return captures, (names, codes, digests)
 
     def _shallow(self, urls: Sequence[str]) -> BoolArray:
         if self._cleaning.depth is None:

@@ -18,7 +18,18 @@ import numpy as np
 
 from recrawl.detect.digest_verdicts import classify_listed, merge_downloads, methods_of, outcomes_of, versions_of
 from recrawl.errors import counted
-from recrawl.model import ANSWERED, VISIT_COLUMNS, BoolArray, ByteArray, FloatArray, IntArray, Outcome, Verdict, Visits
+from recrawl.model import (
+    ANSWERED,
+    VISIT_COLUMNS,
+    AnyArray,
+    BoolArray,
+    ByteArray,
+    FloatArray,
+    IntArray,
+    Outcome,
+    Verdict,
+    Visits,
+)
 from recrawl.model.arrays import ends_of_runs, order_by, starts_of_runs
 from recrawl.store.base import CaptureIndex, HistoryStore, Store
 from recrawl.store.store_values import REVISIT, CaptureColumns, CaptureOrigin
@@ -72,9 +83,34 @@ class ListedCaptures:
     """It is no visit of a page: robots.txt, a sitemap, one of several requests for a page."""
     recorded: BoolArray
     """It was imported after its visit, which stays as it was recorded."""
+    types: tuple[list[str], IntArray] | None = None
+    """Names of media types and the number of each capture's name among them, in place of ``mime``."""
+    versions: tuple[IntArray, IntArray] | None = None
+    """A number for each digest and for its algorithm, in place of ``digest``: ``versions_of``, ``methods_of``."""
 
     def __len__(self) -> int:
         return len(self.page)
+
+    def numbered(self) -> tuple[IntArray, IntArray]:
+        """A number for each digest and one for its algorithm."""
+        return self.versions or (versions_of(self.digest), methods_of(self.digest))
+
+    def media_types(self) -> tuple[list[str], IntArray]:
+        """The names of media types, and the number of each capture's name."""
+        if self.types is not None:
+            return self.types
+        numbers: dict[str, int] = {}
+        codes = np.array([numbers.setdefault(name, len(numbers)) for name in self.mime], np.int64)
+        return list(numbers), codes
+
+    def part(self, some: slice | IntArray) -> ListedCaptures:
+        """Some rows of columns that have numbers in place of texts."""
+        told = (self.page, self.time, self.status, self.repeats, self.size)
+        arrays: tuple[AnyArray, ...] = (*told, self.ours, self.beside, self.recorded)
+        page, time, status, repeats, size, ours, beside, recorded = (column[some] for column in arrays)
+        types = None if self.types is None else (self.types[0], self.types[1][some])
+        versions = None if self.versions is None else (self.versions[0][some], self.versions[1][some])
+        return ListedCaptures(page, time, status, [], repeats, [], size, ours, beside, recorded, types, versions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +125,8 @@ class VisitCorrections:
     """Of these, how many were not known."""
     withdrawn: tuple[IntArray, FloatArray]
     """Page and time of visits that turned out to be part of another one."""
+    kept: BoolArray
+    """Which captures are visits."""
 
 
 def listed_captures(store: CaptureIndex, pages: IntArray, at_once: int) -> ListedCaptures:
@@ -141,12 +179,10 @@ def differences(listed: ListedCaptures, known: Visits, merge_within: float) -> V
     still the same; unless it was open and is not any more. O(n).
     """
     page, time, outcome = listed.page, listed.time, outcomes_of(listed.status)
-    version = versions_of(listed.digest)
+    version, method = listed.numbered()
     keep = kept(listed, outcome, merge_within)
     rows = np.flatnonzero(keep)
-    found = classify_listed(
-        page[rows], outcome[rows], listed.repeats[rows], version[rows], methods_of(listed.digest)[rows]
-    )
+    found = classify_listed(page[rows], outcome[rows], listed.repeats[rows], version[rows], method[rows])
     met = rows_met(page, time, known)
     tells = (outcome <= ANSWERED) & ((version != 0) | (outcome == Outcome.GONE))
     moved = (_last_before(page, tells & (met >= 0)) != _last_before(page, tells & keep))[rows]
@@ -169,7 +205,9 @@ def differences(listed: ListedCaptures, known: Visits, merge_within: float) -> V
         status=listed.status[some],
         size=np.maximum(listed.size[some], 0),
     )
-    return VisitCorrections(visits, listed.ours[some] & (met[some] >= 0), int(is_new.sum()), (page[back], time[back]))
+    return VisitCorrections(
+        visits, listed.ours[some] & (met[some] >= 0), int(is_new.sum()), (page[back], time[back]), keep
+    )
 
 
 def gone_after(*visits: Visits) -> tuple[IntArray, BoolArray]:
@@ -266,16 +304,22 @@ class MergedCaptures:
         return {"captures": self.captures, "pages": self.pages, "most": pages}
 
 
-def merged_captures(store: Store, pages: IntArray) -> MergedCaptures:
+def merged_captures(
+    store: Store, pages: IntArray, counted_before: tuple[IntArray, IntArray] | None = None
+) -> MergedCaptures:
     """The captures of these pages that are no visits. O(captures) of the pages that have several; little memory.
 
-    Only imported captures are merged, so without imports nothing is read.
+    ``counted_before`` are other pages, and how many such captures each has. Only imported captures are merged, so
+    without imports nothing is read.
     """
     if not store.import_sources():
         return MergedCaptures()
     several = pages[store.capture_counts(pages) > 1] if len(pages) else pages
-    number = with_any = 0
-    most: list[tuple[int, int]] = []
+    none = np.empty(0, np.int64)
+    told, counts = counted_before or (none, none)
+    number, with_any = int(counts.sum()), len(told)
+    first = np.lexsort((told, -counts))[:_LISTED]
+    most: list[tuple[int, int]] = list(zip(told[first].tolist(), counts[first].tolist(), strict=True))
     for some in chunks_of(store, several, _CAPTURES_AT_ONCE, _PAGES_AT_ONCE):
         listed = listed_captures(store, some, _CAPTURES_AT_ONCE)
         merged = (rows_met(listed.page, listed.time, store.observations(some)) < 0) & ~listed.ours & ~listed.beside

@@ -385,14 +385,14 @@ def _classify(  # noqa: PLR0913, PLR0917 - where, what, how, and the progress ca
     from recrawl.formats.warc.archived_bytes import ArchivedBytes
     from recrawl.parse.parse_pool import new_parse_pool
     from recrawl.transfer.archive_noise_learning import noise_in
-    from recrawl.transfer.listed_captures import merged_captures
     from recrawl.transfer.payload_classifier import PayloadClassifier
 
-    classifier = bar.add_task("pages compared by digest", total=len(store.unjudged()))
-    touched = store.unjudged()
-    before = _verdicts(store, np.union1d(touched, store.unread()))
+    touched = importer.touched()
+    classifier = bar.add_task("pages compared by digest", total=len(touched))
+    known = np.union1d(touched, store.unread())
+    before = _verdicts(store, known[~importer.found_here(known)])
     classified = importer.judge(lambda done, _all: bar.update(classifier, completed=done), errors.tell)
-    read = 0
+    read, pages = 0, np.empty(0, np.int64)
     if not choices.digests_only and len(waiting := store.unread()):
         archived = ArchivedBytes.of(place.archive, store)
         files = store.unread_files()
@@ -415,7 +415,7 @@ def _classify(  # noqa: PLR0913, PLR0917 - where, what, how, and the progress ca
                 detector=detector_named(place.configuration.settings.detect.detector),
             )
             read = payloads.judge(pages, lambda done, _all: bar.update(reading, completed=done))
-    merged, resources = merged_captures(store, touched), len(store.resources(touched))
+    merged, resources = importer.merged(touched, pages), len(store.resources(touched))
     hosts = store.hosts(np.unique(store.pages(touched).host)).name
     noise = noise_in(store, hosts)
     return _Outcome(

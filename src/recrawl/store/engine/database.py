@@ -47,6 +47,10 @@ class DatabaseSession(Protocol):
         """Run a statement made by ``Dialect.insert`` or ``Dialect.update`` for every row of equally long columns."""
         ...
 
+    def add_counted(self, table: str, statement: str, *columns: Column) -> int:
+        """As ``apply`` for an insertion of many rows into a table whose rows are counted."""
+        ...
+
     def add_links(self, source: IntArray, target: IntArray, first: FloatArray, last: FloatArray) -> None:
         """Note links by source and target, each once, and when they were seen; those of a source lie together."""
         ...

@@ -150,6 +150,10 @@ class PostgresSession:
         """Run a statement for every row of equally long columns."""
         return self.run(statement, *columns)
 
+    def add_counted(self, table: str, statement: str, *columns: Column) -> int:  # noqa: ARG002 - counted per statement
+        """As :meth:`apply` for an insertion; the trigger of the table counts all rows at once."""
+        return self.run(statement, *columns)
+
     def add_links(self, source: IntArray, target: IntArray, first: FloatArray, last: FloatArray) -> None:
         """Note links, all of them by one statement."""
         self.run(self.statements.add_links, source, target, first, last)

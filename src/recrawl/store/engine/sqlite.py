@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -106,10 +108,41 @@ class SqliteSession:
         return np.fromiter(self._connection.execute(statement, _bound(parameters)), dtype)
 
     def apply(self, statement: str, *columns: Column) -> int:
-        """Run a statement for every row of equally long columns."""
+        """Run a statement for every row of equally long columns; an insertion of many rows for some of them at once."""
         before = self._connection.total_changes()
-        self._connection.executemany(statement, zip(*map(as_list, columns), strict=True))
+        done = self._insert_groups(statement, columns) if len(columns[0]) >= _FEW_ROWS else 0
+        self._connection.executemany(statement, zip(*(as_list(column[done:]) for column in columns), strict=True))
         return self._connection.total_changes() - before
+
+    def add_counted(self, table: str, statement: str, *columns: Column) -> int:
+        """As :meth:`apply` for an insertion: the rows are counted together, not each by the trigger of the table."""
+        self._connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+        try:
+            added = self.apply(statement, *columns)
+        finally:
+            self._connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
+        self.run(self.statements.count_rows, added, table)
+        return added
+
+    def _insert_groups(self, statement: str, columns: tuple[Column, ...]) -> int:
+        """Insert rows in groups, each by one statement, but for the last few rows; return how many rows these were.
+
+        A column of one value is bound once for a group: most of what is imported is of one kind.
+        """
+        insertion = _INSERTION.fullmatch(statement)
+        if insertion is None:
+            return 0
+        same = tuple(_is_constant(column) for column in columns)
+        varied = [as_list(column) for column, constant in zip(columns, same, strict=True) if not constant]
+        fixed = tuple(as_list(column[:1])[0] for column, constant in zip(columns, same, strict=True) if constant)
+        groups = len(columns[0]) // _GROUP
+        values = chain.from_iterable(zip(*varied, strict=True)) if varied else iter(())
+        rows = _tuples(values, _GROUP * len(varied), groups)
+        self._connection.executemany(
+            _grouped(insertion["begin"], insertion["end"], same),
+            (row + fixed for row in rows) if fixed else rows,
+        )
+        return groups * _GROUP
 
     def add_links(self, source: IntArray, target: IntArray, first: FloatArray, last: FloatArray) -> None:
         """Note links, those of one source that were seen at the same times by one statement."""
@@ -125,6 +158,40 @@ class SqliteSession:
     def touched(self, statement: str, *columns: Column) -> list[tuple[Any, ...]]:
         """Run a statement for every row; return what it says of those that it changed."""
         return self._connection.executemany(statement, zip(*map(as_list, columns), strict=True)).fetchall()
+
+
+_GROUP = 16
+"""Rows that one statement inserts: more take longer to be prepared than they save."""
+_FEW_ROWS = 256
+"""Rows below which each is inserted by itself."""
+_INSERTION = re.compile(
+    r"(?P<begin>INSERT INTO [^()]* \([^()]*\) VALUES )\(\$[^()]*\)(?P<end>(?:(?!RETURNING).)*)", re.DOTALL
+)
+
+
+def _is_constant(column: Column) -> bool:
+    """Whether all values of a column are the same number, text or bytes."""
+    if isinstance(column, np.ndarray):
+        return bool((column == column[0]).all())
+    return column[0] == column[-1] and column.count(column[0]) == len(column)
+
+
+@cache
+def _grouped(begin: str, end: str, same: tuple[bool, ...]) -> str:
+    """An insertion of :data:`_GROUP` rows; columns that are the ``same`` in all rows are bound last, once each."""
+    varied = same.count(False)
+    last = _GROUP * varied
+    rows = []
+    for row in range(_GROUP):
+        number = count(row * varied + 1)
+        shared = count(last + 1)
+        rows.append(f"({', '.join(f'?{next(shared if one else number)}' for one in same)})")
+    return f"{begin}{', '.join(rows)}{end}"
+
+
+def _tuples(values: Iterator[Any], size: int, number: int) -> Iterator[tuple[Any, ...]]:
+    """The first values of an iterator, in ``number`` tuples of ``size``."""
+    return (tuple(islice(values, size)) for _ in range(number))
 
 
 class SqliteDatabase:

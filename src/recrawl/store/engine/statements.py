@@ -891,7 +891,7 @@ class SqlStatements:
         )
         self.add_captures = dialect.insert("capture", _CAPTURE_TYPES, "ON CONFLICT DO NOTHING RETURNING page")
         imported = {**_CAPTURE_TYPES, "imported": "smallint"}
-        self.add_listed = dialect.insert("capture", imported, "ON CONFLICT DO NOTHING RETURNING page")
+        self.add_listed = dialect.insert("capture", imported, "ON CONFLICT DO NOTHING")
         self.captured_pages = f"SELECT DISTINCT page FROM capture WHERE page {among(1)}"
         self.capture_times = f"SELECT page, time FROM capture WHERE page {among(1)} AND time >= $2 AND time <= $3"
         self.import_captures = dialect.insert("capture", imported, "ON CONFLICT DO NOTHING RETURNING page, time")
@@ -1090,6 +1090,7 @@ class SqlStatements:
             "ON CONFLICT (name) DO UPDATE SET state = excluded.state, updated = excluded.updated"
         )
         self.load_state = "SELECT state FROM policy_state WHERE name = $1"
+        self.count_rows = "UPDATE row_count SET rows = rows + $1 WHERE name = $2 AND part = 0"
         self.row_counts = "SELECT name, sum(rows) FROM row_count GROUP BY name"
         self.count_leases = "SELECT count(*) FROM lease"
         self.count_sealed = (
