@@ -91,6 +91,18 @@ def weighted_precision_at_k(ranked: IntArray, expected: IntArray) -> float:
     return float(weight @ (shared / k) / weight.sum())
 
 
+def area_of_perfect_ranking(truth: FloatArray) -> float:
+    """The mean Precision@k% over k = 1 … 100 of a ranking by the truth itself: the ceiling of that measure.
+
+    It is below 1 where many values are equal, since equal values are in random order on both sides. NaN without pages.
+
+    >>> from_58_of_1000 = np.concatenate([np.arange(58.0) + 1.0, np.zeros(942)])
+    >>> round(area_of_perfect_ranking(from_58_of_1000), 3)
+    0.646
+    """
+    return float(np.mean([precision_at_percent(truth, truth, percent) for percent in range(1, 101)]))
+
+
 def precision_at_percent(truth: FloatArray, predicted: FloatArray, percent: float) -> float:
     """Share of the predicted top ``percent`` of pages that are in the true top (LBLA, reading 004.5).
 
