@@ -65,7 +65,7 @@ class PrunedTree:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, AnyArray], columns: int, classes: int) -> PrunedTree:
-        """The reverse of :meth:`arrays`, for tables of so many columns.
+        """The reverse of :meth:`arrays`, for tables of this many columns.
 
         Raises:
             ValueError: they are no tree: of other kinds or lengths, with nodes outside, or without end.
