@@ -100,7 +100,7 @@ FEW_PAGES, FEW_VISITS = 2_000, 50_000
 _AT_ONCE = 16
 """Requests started before results are handled again. Hosts that are requested together answer together, and would be
 due together ever after, faster than they can be requested. Handling results in between spreads them."""
-_STALE = 20.0
+_STALE = 15.0
 """Seconds after the start of a turn of the loop within which its requests must be sent. The process may have been
 suspended since, also in the middle of the turn. Other workers consider a worker dead that is silent for longer, and
 take its leases; the next turn notices that before it starts a request."""
@@ -612,6 +612,7 @@ class CrawlWorker:
         """Renew our leases, and lease more due pages."""
         if now >= self._lease_pool.renew_at and (lost := self._ready_queue.renew(now, self._pages_underway())):
             self._log.event("schedule", "leases were lost", level="warn", details={"given_back": lost})
+        self._ready_queue.drop_lost()
         if not self._may_lease():
             return
         leased = self._lease_pool.lease(now, self._run_control.workers, owned=self._run_control.owns_buckets)

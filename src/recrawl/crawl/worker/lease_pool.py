@@ -59,6 +59,8 @@ class LeasePool:
         """By target number, the page whose lease reserves a host for something else than its pages."""
         self._refused_since: dict[int, float] = {}
         """By target number, when the host that the target waits for was first refused."""
+        self._lost: set[int] = set()
+        """Pages that were under way when their leases were found lost, and may be put back later."""
         self._over: list[tuple[int, int, float]] = []
         """Hosts that were requested and are not returned yet: host, page, and when its pause ends."""
         self._ask_at = self._not_before = -math.inf
@@ -118,6 +120,7 @@ class LeasePool:
         columns = zip(leased.page.tolist(), leased.host.tolist(), leased.url, leased.due.tolist(), known, strict=True)
         for row, token in zip(columns, leased.token.tolist(), strict=True):
             self._targets[row[0]] = VisitTarget(*row, source=sources.get(row[0]), token=token)
+        self._lost.difference_update(leased.page.tolist())
 
     def take(self, page: int) -> VisitTarget:
         """Take a page out to visit it; its lease stays until the visit is recorded."""
@@ -206,7 +209,18 @@ class LeasePool:
         held = np.unique(np.array([*self._targets, *running, *self._holding()], dtype=np.int64))
         kept = self._store.renew(self._worker, now, ttl=self._lease_time, pages=held) if len(held) else 0
         self.renew_at = now + self._lease_time * _RENEW_AFTER if kept else math.inf
-        return self.empty() if kept < len(held) else np.empty(0, np.int64)
+        self._lost.intersection_update(running)
+        if kept == len(held):
+            return np.empty(0, np.int64)
+        self._lost.update(set(running).difference(self._store.held(self._worker).tolist()))
+        return self.empty()
+
+    def drop_lost(self) -> IntArray:
+        """Remove pages that were put back after their leases were found lost; the result lists them. O(lost pages)."""
+        pages = [page for page in self._lost if page in self._targets]
+        _returned([self._targets.pop(page) for page in pages])
+        self._lost.difference_update(pages)
+        return np.array(pages, dtype=np.int64)
 
     def check_soon(self) -> None:
         """Check soon which leases are still ours: other workers may have considered this one dead."""
@@ -380,6 +394,10 @@ class ReadyQueue:
         lost = self._lease_pool.renew(now, running)
         self._withdraw(lost)
         return len(lost)
+
+    def drop_lost(self) -> None:
+        """Remove pages that were under way when their leases were found lost, and were put back since."""
+        self._withdraw(self._lease_pool.drop_lost())
 
     def give_back(self, host: int) -> None:
         """Return the pages of a host that have no exchange under way."""
