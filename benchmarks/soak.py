@@ -19,6 +19,7 @@ Then, by the log of the server:
 from __future__ import annotations
 
 import argparse
+import math
 import signal
 import tempfile
 import time
@@ -90,6 +91,8 @@ class SoakPlan:
     every: float = 15.0
     """Seconds between two actions."""
     seed: int = 1
+    most_kills: float = math.inf
+    """Kills at most: each leaves the hosts of a worker alone until the others notice, where workers are apart."""
     apart: bool = False
     """Whether each worker has a folder of its own."""
 
@@ -172,7 +175,7 @@ class SoakRun:
 
     def _act(self, action: str) -> None:
         process = int(self._rng.choice(self._alive))
-        if action == "kill":
+        if action == "kill" and self.found.killed < self._plan.most_kills:
             self._kill(process)
         elif action == "leave" and len(self._alive) > 1:
             self._leave(process)

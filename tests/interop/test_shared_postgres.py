@@ -220,7 +220,8 @@ def test_a_worker_that_is_stopped_loses_its_hosts_and_does_no_harm_when_it_goes_
     assert site.short() == []
     assert (np.diff(visits.time)[np.diff(visits.page) == 0] > 0).all()
     assert (visits.verdict == Verdict.CHANGED).sum() == 0  # no page ever changed, whoever recorded what
-    assert events(first, "leases were lost") or events(first, LEASE_LOST)
+    # PostgreSQL may have ended the connection of one that was stopped in the middle of a transaction.
+    assert events(first, "leases were lost") or events(first, LEASE_LOST) or events(first, "waiting for the store")
 
 
 def is_free(location):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from killed_crawls import Request, a_site, a_starter
 from soak import SoakPlan, SoakRun
@@ -21,7 +23,8 @@ def site():
 @pytest.fixture(params=["sqlite", "apart"])
 def run(request, site, tmp_path):
     location = "recrawl.db" if request.param == "sqlite" else request.getfixturevalue("new_database")()
-    plan = SoakPlan(120, workers=2, budget=12.0, every=2.0, apart=request.param == "apart")
+    apart = request.param == "apart"
+    plan = SoakPlan(120, workers=2, budget=12.0, every=2.0, apart=apart, most_kills=1 if apart else math.inf)
     with a_starter(tmp_path) as starter:
         yield SoakRun(tmp_path / "place", location, site, starter, plan)
 

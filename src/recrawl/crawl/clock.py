@@ -90,6 +90,8 @@ class RealClock:
         """
         steady, (began, shown, rate) = self._steady(), self._segment
         now, wall = shown + (steady - began) * rate, self._wall()
+        if self._steady() - steady > TOLERANCE:
+            return 0.0  # the process was suspended between the two: they cannot be compared
         ahead = now - wall
         if wall < NEVER_BEFORE <= now:  # the machine lost its time
             self._doubted = (steady, -ahead)

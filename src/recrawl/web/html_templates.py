@@ -219,6 +219,6 @@ def share(value: float) -> str:
     """A share of 1 in per cent.
 
     >>> share(0.1234), share(float("nan"))
-    ('12.3 %', 'not known')
+    ('12.3%', 'not known')
     """
     return "not known" if value != value else f"{100 * value:.3g}%"  # noqa: PLR0124 - NaN

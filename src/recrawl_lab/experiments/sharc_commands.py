@@ -26,6 +26,7 @@ recrawl experiment sharc-threshold
 recrawl experiment sharc-threshold --pages 1000 --repeats 1
 """
 WORST_CASE = """
+recrawl experiment sharc-worst-case
 recrawl experiment sharc-worst-case --output reports/sharc-worst-case
 """
 REAL = """

@@ -321,7 +321,8 @@ def is_plain_name(name: str) -> bool:
     >>> [is_plain_name(name) for name in ("a.warc.gz", "../a.warc.gz", "/srv/a.warc.gz", "", "..")]
     [True, False, False, False, False]
     """
-    return is_file_name(name) and name not in {".", ".."} and not {"/", "\\"} & set(name) and name.isprintable()
+    is_plain = is_file_name(name) and name.isprintable() and not {"/", "\\"} & set(name)
+    return is_plain and name not in {"", ".", ".."}
 
 
 def locations_of(text: str) -> tuple[str, ...]:
