@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from recrawl.crawl.control.json_log import JsonLinesLog
+from recrawl.crawl.control.run_control import NoRunControl
 from recrawl.crawl.visit.recorder import Recorder
 from recrawl.crawl.visit.scope import HostScope
 from recrawl.crawl.visit.visit_machine import Deferred, RobotsFetched, VisitEvent, VisitTarget
@@ -17,6 +18,7 @@ from recrawl.crawl.visit.visitor import Visitor
 from recrawl.crawl.visit.warc_archive import NoArchive
 from recrawl.crawl.worker.crawl_worker import CrawlWorker, WorkerPace
 from recrawl.detect import decoded
+from recrawl.errors import StoreAwayError
 from recrawl.fetch.http.dns import AddressPolicy, HostResolver, IpGate
 from recrawl.fetch.http.http_fetcher import HttpFetcher, TransferLimits
 from recrawl.fetch.robots_cache import HostRobots, RobotsCache
@@ -41,7 +43,7 @@ async def look_up(host):
     return [NAMES[host]]
 
 
-def driver_of(store, clock, visitor, pace):
+def driver_of(store, clock, visitor, pace, run_control=None):
     """A driver that asks for every page again after an hour, and keeps nothing of what comes."""
     scheduler = RevisitScheduler(FixedInterval(HOUR), budget=1.0)
     return CrawlWorker(
@@ -54,6 +56,7 @@ def driver_of(store, clock, visitor, pace):
         recorder=Recorder("w", store, scheduler, HostScope(frozenset()), NoArchive()),
         pace=pace,
         log=JsonLinesLog(io.StringIO(), clock),
+        run_control=run_control,
     )
 
 
@@ -85,6 +88,7 @@ class Scene:
         self.clock = VirtualClock(START)
         self.store = open_store(str(folder / "store.db"), create=True, durable=False)
         self.pace = pace or WorkerPace(poll=math.inf)
+        self.run_control = None
         self.turns = turns
 
     async def run(self, seeds, rules_known=(), until=START + DAY, *, until_idle=False, ready_at=None):
@@ -98,7 +102,7 @@ class Scene:
                 for url in rules_known:
                     await robots.rules(url)
                 ip_gate = IpGate(names, IpLimiter(self.turns), clock) if self.turns else None
-                driver = driver_of(store, clock, Visitor(fetcher, robots, clock, ip_gate), self.pace)
+                driver = driver_of(store, clock, Visitor(fetcher, robots, clock, ip_gate), self.pace, self.run_control)
                 pages = store.discover(seeds, START)
                 if ready_at is not None:
                     hosts = store.hosts().id
@@ -370,3 +374,36 @@ def test_a_run_goes_on_after_the_process_was_suspended_before_it_sent(tmp_path, 
     _pages, visits = asyncio.run(run())
     assert visits.outcome.tolist() == [Outcome.FETCHED]
     assert [path for path, _ in site.asked] == ["/robots.txt", "/robots.txt", "/rules.txt", "/0"]
+
+
+def test_leases_are_checked_before_anything_is_requested_after_the_store_was_away(tmp_path, site, linked):
+    """A worker that was suspended finds its connection closed, and its pages leased to another."""
+    site.answers["/0"] = linked()
+    scene = Scene(tmp_path)
+
+    class LostConnection(NoRunControl):
+        """Pages may be requested once the report to the registry failed."""
+
+        update_at = -math.inf
+        has_failed = False
+
+        def room(self, now, underway):
+            return super().room(now, underway) if self.has_failed else 0
+
+        def next_at(self, now):
+            return now + 1.0
+
+        def update(self, now, _load):
+            self.update_at = now + 1.0
+            if not self.has_failed and scene.store.held("w").tolist():
+                self.has_failed = True
+                scene.store.release_worker("w", now, pause=0.0)
+                assert len(scene.store.lease("other", now, 9, per_host=9, ttl=HOUR)) == 1
+                raise StoreAwayError("The connection was lost.", "Start the server.")
+            return False
+
+    scene.run_control = LostConnection(8)
+    _, visits = asyncio.run(scene.run([f"{site.home}0"], until=START + HOUR / 2))
+    assert scene.run_control.has_failed
+    assert site.asked == []
+    assert len(visits) == 0

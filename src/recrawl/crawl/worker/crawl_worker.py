@@ -429,7 +429,13 @@ class CrawlWorker:
         self._doubt = doubt
 
     def _recover(self, now: float) -> None:
-        """Retry what failed before anything new starts, and return leases that a failed call may have taken."""
+        """Retry what failed before anything new starts, and return leases that a failed call may have taken.
+
+        While the store was away, others may have considered this worker dead. So nothing is requested before it has
+        reported again, and knows which leases are still its own.
+        """
+        self._no_controls_before = -math.inf
+        self._lease_pool.check_soon()
         self._handle_finished({task for task in self._running if task.done()})
         if self._storage_backoff.is_our_fault:
             self._return_pages(now)  # the lease pool and the frontier may disagree
