@@ -721,6 +721,7 @@ NO_STEPS = {
     "LeasePool.start_empty",
     "OutageDetector.take",
     "ReadyQueue.done",
+    "ReadyQueue.drop_lost",
     "ReadyQueue.empty",
     "ReadyQueue.enter",
     "ReadyQueue.free_hosts",
