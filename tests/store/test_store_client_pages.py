@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from recrawl.model import Visits
-from recrawl.store.client_pages import ClientReport, HandOutLimits, PageText, QueueCounts
+from recrawl.store.client_pages import ClientReport, HandOutLimits, QueueCounts, UrlFilter
 
 NOW = 1_800_000_000.0
 A, B = "http://a.example/", "http://b.example/"
@@ -118,7 +118,7 @@ def test_counts_and_lists(store, pages):
     first = store.list_pages(0, 3)[-1].page
     assert [one.url for one in store.list_pages(0, 10, after=first)] == [B + "1", B + "2"]
     assert [one.url for one in store.list_pages(1, 10, hosts[3:4])] == [B + "2"]
-    assert [store.count_pages(text=PageText(*text)) for text in (("/1",), ("A.E",), ("A.E", True), ("",))] == [
+    assert [store.count_pages(text=UrlFilter(*text)) for text in (("/1",), ("A.E",), ("A.E", True), ("",))] == [
         2,
         0,
         3,

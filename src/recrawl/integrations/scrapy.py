@@ -250,7 +250,7 @@ def frontier_of(crawler: Crawler) -> SpiderFrontier:
 
 
 class Scheduler(BaseScheduler):
-    """Hands out what the workspace says is worth a request."""
+    """Returns the requests that the workspace says are worth making."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._frontier = frontier_of(crawler)

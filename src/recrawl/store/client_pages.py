@@ -92,7 +92,7 @@ class ListedPage(NamedTuple):
     metadata: bytes
 
 
-class PageText(NamedTuple):
+class UrlFilter(NamedTuple):
     """A text that URLs contain."""
 
     text: str = ""
@@ -100,7 +100,7 @@ class PageText(NamedTuple):
     any_case: bool = False
 
 
-ANY_TEXT = PageText()
+ANY_TEXT = UrlFilter()
 
 
 class ClientPages(Protocol):
@@ -154,7 +154,7 @@ class ClientPages(Protocol):
         ...
 
     def list_pages(
-        self, start: int, limit: int, hosts: IntArray | None = None, text: PageText = ANY_TEXT, *, after: int = 0
+        self, start: int, limit: int, hosts: IntArray | None = None, text: UrlFilter = ANY_TEXT, *, after: int = 0
     ) -> list[ListedPage]:
         """Scheduled and done pages with ids behind ``after``, by id; of all hosts or of these; with a text in the URL.
 
@@ -162,7 +162,7 @@ class ClientPages(Protocol):
         """
         ...
 
-    def count_pages(self, hosts: IntArray | None = None, text: PageText = ANY_TEXT) -> int:
+    def count_pages(self, hosts: IntArray | None = None, text: UrlFilter = ANY_TEXT) -> int:
         """The number of pages that :meth:`list_pages` lists. O(pages)."""
         ...
 
@@ -283,7 +283,7 @@ class SqlClientPages:
             self._database.write(lambda session: session.apply(session.statements.clients.set_limits, hosts, column))
 
     def list_pages(
-        self, start: int, limit: int, hosts: IntArray | None = None, text: PageText = ANY_TEXT, *, after: int = 0
+        self, start: int, limit: int, hosts: IntArray | None = None, text: UrlFilter = ANY_TEXT, *, after: int = 0
     ) -> list[ListedPage]:
         """List pages."""
         if hosts is not None and not len(hosts):
@@ -300,7 +300,7 @@ class SqlClientPages:
         with closing(self._database.beside()) as beside:
             return beside.read(work)
 
-    def count_pages(self, hosts: IntArray | None = None, text: PageText = ANY_TEXT) -> int:
+    def count_pages(self, hosts: IntArray | None = None, text: UrlFilter = ANY_TEXT) -> int:
         """Count pages."""
         if hosts is not None and not len(hosts):
             return 0
@@ -325,7 +325,7 @@ _CHUNK = 5_000
 """Pages taken from the schedule in one transaction, so that others can write in between."""
 
 
-def _given(hosts: IntArray | None, text: PageText) -> list[IntArray | str]:
+def _given(hosts: IntArray | None, text: UrlFilter) -> list[IntArray | str]:
     """The parameters of a list of pages."""
     return [*([] if hosts is None else [hosts]), *([text.text] if text.text else [])]
 

@@ -34,7 +34,7 @@ from recrawl.crawl.worker.crawl_assembly import LOG
 from recrawl.detect.reported_visits import ReportedVisit, judge
 from recrawl.errors import RecrawlError
 from recrawl.model import FloatArray, IntArray, Pages, Validators, Visits
-from recrawl.store.client_pages import ClientReport, HandOutLimits, ListedPage, PageText, QueueCounts
+from recrawl.store.client_pages import ClientReport, HandOutLimits, ListedPage, QueueCounts, UrlFilter
 from recrawl.time import DAY
 
 if TYPE_CHECKING:
@@ -431,11 +431,11 @@ class UrlFrontier:
         self, start: int, size: int, *, after: int = 0, key: str = "", text: str = "", any_case: bool = False
     ) -> list[ListedPage]:
         """URLs by page, of a queue or of all; with ``text``, those that contain it; only those behind ``after``."""
-        return self._store.list_pages(start, size, self._queue(key), PageText(text, any_case), after=after)
+        return self._store.list_pages(start, size, self._queue(key), UrlFilter(text, any_case), after=after)
 
     def count_urls(self, *, key: str = "", text: str = "", any_case: bool = False) -> int:
         """The number of these URLs."""
-        return self._store.count_pages(self._queue(key), PageText(text, any_case))
+        return self._store.count_pages(self._queue(key), UrlFilter(text, any_case))
 
     def remove(self, key: str = "", *, older: float = 0.0) -> int:
         """Take the URLs of a queue, or all, out of the schedule; return their number. Their visits stay.

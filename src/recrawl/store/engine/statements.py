@@ -22,7 +22,7 @@ How: TypeAlias = Literal["set", "raise", "add"]
 """What an update makes of the value before and the new one."""
 
 
-class PageText(Protocol):
+class UrlFilterTerms(Protocol):
     """A text that URLs contain (``store.client_pages``)."""
 
     @property
@@ -556,7 +556,7 @@ class ClientStatements:
         }
         self._among = among
 
-    def listed(self, of_hosts: bool, text: PageText, *, count: bool) -> str:
+    def listed(self, of_hosts: bool, text: UrlFilterTerms, *, count: bool) -> str:
         """The query for pages behind an id, or for their number: the hosts and the text come next, if given."""
         where, number = " WHERE page.id > $1 AND (importance > 0 OR done <> 0)", 2
         if of_hosts:
